@@ -110,6 +110,11 @@ class StagedFile {
   virtual Status commit_buffer(std::size_t bytes) = 0;
   // Makes all bytes so far durable and visible to a later resume.
   virtual Status flush() = 0;
+  // Reads what lies at `offset`, counting bytes not yet flushed; fewer only at the end. For the
+  // checksum of an upload that was resumed.
+  virtual Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> buffer) = 0;
+  // Drops the bytes from `size` on: a part that failed its checksum.
+  virtual Status truncate(std::uint64_t size) = 0;
   virtual Result<FileInfo> commit(const RelPath& path, const CommitOptions& options) = 0;
   virtual Status discard() = 0;
 };
@@ -137,6 +142,9 @@ class Folder {
   // conflict when a directory is not empty and not `recursive`.
   virtual Status remove(const RelPath& path, bool recursive) = 0;
   virtual Result<Usage> usage() = 0;
+  // Makes everything written so far durable with one call (syncfs), after commits and directories
+  // made with `durable` off.
+  virtual Status sync() = 0;
   // Removes staging files other than `keep` that nobody has touched since `before`.
   virtual Result<std::size_t> collect_staging(const std::vector<Uuid>& keep, UnixTime before) = 0;
   // A descriptor of the folder's directory, to mount it elsewhere; none without Capabilities::direct.
