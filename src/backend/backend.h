@@ -10,23 +10,23 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/rel_path.h"
 #include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "base/result.h"
 #include "base/uuid.h"
-#include "backend/rel_path.h"
 
 namespace onggi::backend {
 
 // What a backend can do beyond the least. Callers ask this, never which backend it is.
 struct Capabilities {
   bool quota = false;
-  bool usage = false;   // the system itself counts; otherwise usage() walks
-  bool clone = false;   // by reflink, snapshot or server-side copy
+  bool usage = false;  // the system itself counts; otherwise usage() walks
+  bool clone = false;  // by reflink, snapshot or server-side copy
   bool snapshot = false;
   bool metrics = false;
-  bool direct = false;        // files can be opened by path on this host
-  bool durable = false;       // survives a restart of the daemon (memory does not)
+  bool direct = false;   // files can be opened by path on this host
+  bool durable = false;  // survives a restart of the daemon (memory does not)
 };
 
 // A vfolder's address within a volume. On disk (Backend.AI's layout, version 3):
@@ -53,9 +53,9 @@ struct Entry {
 };
 
 struct ListOptions {
-  std::string after;        // exclusive: entries whose path sorts after this; empty for the first page
+  std::string after;  // exclusive: entries whose path sorts after this; empty for the first page
   std::size_t limit = 1000;
-  bool recursive = false;   // symbolic links are listed, never entered
+  bool recursive = false;  // symbolic links are listed, never entered
 };
 
 // Sorted by path, bytewise (recursively: by path as a whole). `more` when the page was cut.
@@ -147,7 +147,8 @@ class Folder {
   virtual Status sync() = 0;
   // Removes staging files other than `keep` that nobody has touched since `before`.
   virtual Result<std::size_t> collect_staging(const std::vector<Uuid>& keep, UnixTime before) = 0;
-  // A descriptor of the folder's directory, to mount it elsewhere; none without Capabilities::direct.
+  // A descriptor of the folder's directory, to mount it elsewhere; none without
+  // Capabilities::direct.
   virtual std::optional<int> descriptor() const { return std::nullopt; }
 };
 

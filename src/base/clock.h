@@ -31,7 +31,9 @@ class SystemClock final : public Clock {
 // A clock that stands still until told; sleeping moves it. Not for use by several sleepers at once.
 class FakeClock final : public Clock {
  public:
-  UnixTime now() const override { return UnixTime(std::chrono::duration_cast<std::chrono::milliseconds>(elapsed_)); }
+  UnixTime now() const override {
+    return UnixTime(std::chrono::duration_cast<std::chrono::milliseconds>(elapsed_));
+  }
   SteadyTime steady_now() const override { return SteadyTime(elapsed_); }
   void sleep_for(Duration duration) override { elapsed_ += duration; }
   void advance(Duration duration) { elapsed_ += duration; }

@@ -12,7 +12,8 @@ namespace onggi {
 enum class ErrorCode {
   invalid_argument,
   unauthenticated,    // no token, or one that is unknown, expired or malformed
-  permission_denied,  // known, but not allowed; never used where it would reveal that a thing exists
+  permission_denied,  // known, but not allowed; never used where it would reveal that a thing
+                      // exists
   not_found,          // absent, or not visible to the caller: the two look the same
   already_exists,
   conflict,          // the state does not allow it now: a wrong upload offset, a folder not empty

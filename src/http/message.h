@@ -33,7 +33,7 @@ class Headers {
 
 // Who is at the other end.
 struct Peer {
-  std::string address;            // "127.0.0.1:40112", or "unix"
+  std::string address;               // "127.0.0.1:40112", or "unix"
   std::optional<std::uint32_t> uid;  // of a Unix socket's peer (SO_PEERCRED)
 };
 
@@ -48,7 +48,8 @@ struct Request {
   Headers headers;
   std::optional<std::uint64_t> content_length;  // none: no body, or chunked
   bool chunked = false;
-  std::string body;  // whole body for handlers, at most ServerOptions::body_bytes_max; empty for sinks
+  std::string
+      body;  // whole body for handlers, at most ServerOptions::body_bytes_max; empty for sinks
   Peer peer;
   std::string request_id;  // from X-Request-Id when sane, else made here; echoed in the response
 };

@@ -15,12 +15,12 @@ using Handler = std::function<Response(Request&)>;
 // For routes that take their body as it comes.
 using IntakeHandler = std::function<Intake(Request&)>;
 
-// Maps a method and a path pattern to a handler. Patterns are "/v1/vfolders/{vfolder}/files/{path*}":
-// {name} matches one segment, {name*} the rest (which may be empty). A path that exists under another
-// method answers 405 with Allow; none answers 404. Built before the server starts, then immutable.
+// Maps a method and a path pattern to a handler. Patterns are
+// "/v1/vfolders/{vfolder}/files/{path*}": {name} matches one segment, {name*} the rest (which may
+// be empty). A path that exists under another method answers 405 with Allow; none answers 404.
+// Built before the server starts, then immutable.
 class Router {
  public:
-
   void handle(Method method, std::string_view pattern, Handler handler);
   void take(Method method, std::string_view pattern, IntakeHandler handler);
 
@@ -28,7 +28,7 @@ class Router {
     Method method;
     std::string pattern;  // also the metrics' route label
     std::vector<std::string> segments;
-    Handler handler;       // one of the two
+    Handler handler;  // one of the two
     IntakeHandler intake;
   };
   // The route, with `request.params` filled; not_found, or unsupported with the allowed methods in

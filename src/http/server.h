@@ -22,15 +22,15 @@ struct TlsOptions {
 
 struct ServerOptions {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;     // 0: any free one, see Server::port()
-  std::string unix_socket;    // path; empty: none. A stale socket file is replaced.
+  std::uint16_t port = 0;   // 0: any free one, see Server::port()
+  std::string unix_socket;  // path; empty: none. A stale socket file is replaced.
   TlsOptions tls;
   std::size_t connections_max = 20'000;
   std::size_t header_bytes_max = 64 << 10;
-  std::size_t body_bytes_max = 16 << 20;  // of bodies that are collected for a handler
-  std::chrono::seconds header_timeout{30};   // from the first byte of a request to its last header
-  std::chrono::seconds idle_timeout{300};    // between requests
-  std::chrono::seconds stall_timeout{60};    // no byte moved in a body, either way
+  std::size_t body_bytes_max = 16 << 20;    // of bodies that are collected for a handler
+  std::chrono::seconds header_timeout{30};  // from the first byte of a request to its last header
+  std::chrono::seconds idle_timeout{300};   // between requests
+  std::chrono::seconds stall_timeout{60};   // no byte moved in a body, either way
   std::size_t handler_threads = 16;
   std::size_t stream_threads = 64;  // responses that are streams hold one each
 };

@@ -1,0 +1,74 @@
+#include "base/thread_pool.h"
+
+#include <utility>
+
+#include <fmt/core.h>
+#include <pthread.h>
+
+namespace onggi {
+
+ThreadPool::ThreadPool(ThreadPoolOptions options) : options_(std::move(options)) {}
+
+ThreadPool::~ThreadPool() {
+  close();
+}
+
+Status ThreadPool::submit(std::function<void()> job) {
+  const MutexLock lock(mutex_);
+  if (closing_) return fail(ErrorCode::resource_exhausted, options_.name + " is closing");
+  if (queue_.size() >= options_.queue_max) {
+    return fail(ErrorCode::resource_exhausted, options_.name + "'s queue is full");
+  }
+  queue_.push_back(std::move(job));
+  if (queue_.size() > idle_ && threads_.size() < options_.threads) {
+    const std::string name = fmt::format("{}-{}", options_.name, threads_.size()).substr(0, 15);
+    threads_.emplace_back([this] { run(); });
+    ::pthread_setname_np(threads_.back().native_handle(), name.c_str());
+  }
+  wake_.notify_one();
+  return {};
+}
+
+void ThreadPool::close() {
+  std::vector<std::thread> threads;
+  {
+    const MutexLock lock(mutex_);
+    closing_ = true;
+    threads.swap(threads_);
+    wake_.notify_all();
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::size_t ThreadPool::queued() const {
+  const MutexLock lock(mutex_);
+  return queue_.size();
+}
+
+std::size_t ThreadPool::running() const {
+  const MutexLock lock(mutex_);
+  return running_;
+}
+
+void ThreadPool::run() {
+  mutex_.lock();
+  while (true) {
+    while (queue_.empty() && !closing_) {
+      ++idle_;
+      wake_.wait(mutex_);
+      --idle_;
+    }
+    if (queue_.empty()) break;
+    std::function<void()> job = std::move(queue_.front());
+    queue_.pop_front();
+    ++running_;
+    mutex_.unlock();
+    job();
+    job = nullptr;  // destroy what it captured before taking the lock
+    mutex_.lock();
+    --running_;
+  }
+  mutex_.unlock();
+}
+
+}  // namespace onggi
