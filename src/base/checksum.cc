@@ -59,4 +59,30 @@ std::string sha1(std::span<const std::byte> bytes) {
   return evp_digest(EVP_sha1(), bytes);
 }
 
+struct Sha1::State {
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { EVP_MD_CTX_free(context); }
+};
+
+Sha1::Sha1() : state_(std::make_unique<State>()) {
+  CHECK(EVP_DigestInit_ex(state_->context, EVP_sha1(), nullptr) == 1);
+}
+
+Sha1::~Sha1() = default;
+
+void Sha1::update(std::span<const std::byte> bytes) {
+  CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
+}
+
+std::string Sha1::finish() {
+  std::string digest(20, '\0');
+  // EVP writes unsigned bytes; a cast is the only way there.
+  CHECK(EVP_DigestFinal_ex(state_->context, reinterpret_cast<unsigned char*>(digest.data()),
+                           nullptr) == 1);
+  return digest;
+}
+
 }  // namespace onggi

@@ -35,4 +35,23 @@ std::string sha256(std::string_view text);
 // SHA-1 as 20 raw bytes, for TUS's checksum extension alone.
 std::string sha1(std::span<const std::byte> bytes);
 
+// SHA-1 over pieces. One thread at a time.
+class Sha1 {
+ public:
+  Sha1();
+  ~Sha1();
+  Sha1(const Sha1&) = delete;
+  Sha1& operator=(const Sha1&) = delete;
+  Sha1(Sha1&&) = delete;
+  Sha1& operator=(Sha1&&) = delete;
+
+  void update(std::span<const std::byte> bytes);
+  // 20 raw bytes; ends the computation.
+  std::string finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 }  // namespace onggi

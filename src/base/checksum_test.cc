@@ -31,5 +31,13 @@ TEST(ChecksumTest, ShaVectorsOfFips180) {
             "a9993e364706816aba3e25717850c26c9cd0d89d");
 }
 
+TEST(ChecksumTest, Sha1OverPiecesIsSha1OfTheWhole) {
+  Sha1 hash;
+  hash.update(as_bytes("ab"));
+  hash.update(as_bytes(""));
+  hash.update(as_bytes("c"));
+  EXPECT_EQ(hash.finish(), sha1(as_bytes("abc")));
+}
+
 }  // namespace
 }  // namespace onggi
