@@ -62,6 +62,7 @@ class VFolders {
   virtual Status insert(const VFolder& vfolder) = 0;  // already_exists: the name
   // As `tenant` sees it; not_found when it is not active, or neither owned nor shared.
   virtual Result<VFolderAccess> get(const Uuid& id, const Uuid& tenant) = 0;
+  virtual Result<VFolder> find(const Uuid& id) = 0;  // in any state, for recovery
   virtual Result<std::vector<VFolderAccess>> list(const VFolderQuery& query) = 0;
   virtual Status rename(const Uuid& id, std::string_view name) = 0;
   virtual Status set_state(const Uuid& id, VFolderState state) = 0;
@@ -85,7 +86,8 @@ class Uploads {
   virtual ~Uploads() = default;
   virtual Status insert(const Upload& upload) = 0;  // not_found: the vfolder
   virtual Result<Upload> get(const Uuid& id) = 0;
-  virtual Result<std::vector<Upload>> list(const Uuid& vfolder) = 0;
+  virtual Result<std::vector<Upload>> list(const Uuid& vfolder) = 0;  // those not committed
+  virtual Result<std::size_t> count(const Uuid& vfolder) = 0;         // of the same
   virtual Result<std::vector<Upload>> expired(UnixTime now, std::size_t limit) = 0;
   // Marks it committed as `etag`.
   virtual Status complete(const Uuid& id, std::string_view etag, UnixTime expires) = 0;

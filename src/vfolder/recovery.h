@@ -30,8 +30,9 @@ class Recovery {
   Status sweep();
 
  private:
-  Status finish_removals();
-  Status collect_staging(UnixTime before, bool drop_sessions);
+  Status finish_removals(bool with_half_made);
+  Status collect_in(const catalog::VFolder& vfolder, UnixTime before, bool at_start);
+  Status collect_staging(UnixTime before, bool at_start);
 
   catalog::Catalog& catalog_;
   Volumes& volumes_;

@@ -103,33 +103,30 @@ class Uploads {
 
   // Removes sessions past their time with their staging files; returns how many. For recovery.
   Result<std::size_t> remove_expired();
-  // Drops sessions of `vfolder` whose staging file is gone and returns the ids of the others. For
-  // recovery at start, when no session is on.
-  Result<std::vector<Uuid>> reconcile(const catalog::VFolder& vfolder, bool drop);
+  // Forgets the sessions of `vfolder` that have no staging file: the daemon died between committing
+  // one and noting it. For recovery at start, when no session is on.
+  Status forget_lost(const catalog::VFolder& vfolder);
 
  private:
-  struct Shared;
+  class Locks;
+  class Lock;
   class Session;
+  struct Opened;
+
+  // The row, its folder after the permission check, and not_found for whatever is not there for
+  // the caller.
+  Result<Opened> open(const Principal& caller, const Uuid& id);
+  UploadStatus status_of(const catalog::Upload& upload, std::uint64_t offset) const;
+  Status check_request(const UploadRequest& request);
+  Result<UploadStatus> commit_empty(backend::StagedFile& staged, catalog::Upload upload);
+  Result<bool> remove_if_idle(const catalog::Upload& upload);
 
   catalog::Catalog& catalog_;
   VFolders& vfolders_;
   Clock& clock_;
   const UploadsOptions options_;
-  std::unique_ptr<Shared> shared_;
+  metrics::Counter& received_;
+  std::unique_ptr<Locks> locks_;
 };
-
-// Upload-Metadata of a creation request: "path cGF0aA==,checksum eHhoMz0…".
-struct UploadMetadata {
-  backend::RelPath path;
-  std::optional<std::uint64_t> xxh3;
-};
-
-// invalid_argument, naming the fault. Unknown keys are ignored; "filename" stands in for a missing
-// "path", so that generic TUS clients work.
-Result<UploadMetadata> parse_upload_metadata(std::string_view text);
-// "sha1 <base64>" or "xxh3 <base64>".
-Result<ChunkChecksum> parse_upload_checksum(std::string_view text);
-// "xxh3=<16 hex>", as in the header Onggi-Checksum.
-Result<std::uint64_t> parse_xxh3(std::string_view text);
 
 }  // namespace onggi::vfolder

@@ -93,9 +93,4 @@ class VFolders {
   std::unique_ptr<Cache> cache_;
 };
 
-// 1 to 128 bytes of UTF-8 without '/', control characters, or a leading '.'.
-Status check_vfolder_name(std::string_view name);
-// Of tenants, tokens and volumes: 1 to 63 of [A-Za-z0-9._-], starting with a letter or digit.
-Status check_name(std::string_view what, std::string_view name);
-
 }  // namespace onggi::vfolder

@@ -281,7 +281,10 @@ void uploads_round_trip(Catalog& catalog) {
   EXPECT_EQ(got->length, full.length);
   EXPECT_EQ(got->expires, at(500));
   EXPECT_FALSE(got->etag);
+  EXPECT_EQ(catalog.uploads().count(id(10)).value(), 1U);
   expect_ok(catalog.uploads().complete(id(20), "\"v2\"", at(600)));
+  EXPECT_EQ(catalog.uploads().count(id(10)).value(), 0U);
+  EXPECT_TRUE(catalog.uploads().list(id(10))->empty());
   EXPECT_EQ(catalog.uploads().get(id(20))->etag, "\"v2\"");
   expect_ok(catalog.uploads().extend(id(20), at(700)));
   EXPECT_EQ(catalog.uploads().get(id(20))->expires, at(700));

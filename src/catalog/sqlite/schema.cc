@@ -79,6 +79,7 @@ CREATE TABLE uploads (
   etag TEXT
 ) STRICT;
 CREATE INDEX uploads_of_vfolder ON uploads (vfolder);
+CREATE INDEX uploads_unfinished ON uploads (vfolder, created, id) WHERE etag IS NULL;
 CREATE INDEX uploads_by_expiry ON uploads (expires);
 
 CREATE TABLE settings (

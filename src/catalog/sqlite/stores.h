@@ -51,6 +51,7 @@ class SqliteVFolders final : public VFolders {
   explicit SqliteVFolders(Database& database) : database_(database) {}
   Status insert(const VFolder& vfolder) override;
   Result<VFolderAccess> get(const Uuid& id, const Uuid& tenant) override;
+  Result<VFolder> find(const Uuid& id) override;
   Result<std::vector<VFolderAccess>> list(const VFolderQuery& query) override;
   Status rename(const Uuid& id, std::string_view name) override;
   Status set_state(const Uuid& id, VFolderState state) override;
@@ -79,6 +80,7 @@ class SqliteUploads final : public Uploads {
   Status insert(const Upload& upload) override;
   Result<Upload> get(const Uuid& id) override;
   Result<std::vector<Upload>> list(const Uuid& vfolder) override;
+  Result<std::size_t> count(const Uuid& vfolder) override;
   Result<std::vector<Upload>> expired(UnixTime now, std::size_t limit) override;
   Status complete(const Uuid& id, std::string_view etag, UnixTime expires) override;
   Status extend(const Uuid& id, UnixTime expires) override;

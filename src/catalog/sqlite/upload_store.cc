@@ -76,9 +76,18 @@ Result<std::vector<Upload>> SqliteUploads::list(const Uuid& vfolder) {
   const auto reader = database_.reader();
   ASSIGN_OR_RETURN(auto statement,
                    reader->prepare("SELECT id, vfolder, path, length, xxh3, if_etag, if_absent, "
-                                   "created, expires, etag FROM uploads WHERE vfolder = ? "
+                                   "created, expires, etag FROM uploads "
+                                   "WHERE vfolder = ? AND etag IS NULL "
                                    "ORDER BY created, id"));
   return read_all(statement.bind(vfolder));
+}
+
+Result<std::size_t> SqliteUploads::count(const Uuid& vfolder) {
+  const auto reader = database_.reader();
+  ASSIGN_OR_RETURN(auto statement, reader->prepare("SELECT COUNT(*) FROM uploads "
+                                                   "WHERE vfolder = ? AND etag IS NULL"));
+  ASSIGN_OR_RETURN([[maybe_unused]] const bool row, statement.bind(vfolder).step());
+  return static_cast<std::size_t>(statement.integer(0));
 }
 
 Result<std::vector<Upload>> SqliteUploads::expired(UnixTime now, std::size_t limit) {

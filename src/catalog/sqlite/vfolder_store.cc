@@ -63,6 +63,16 @@ Result<VFolderAccess> SqliteVFolders::get(const Uuid& id, const Uuid& tenant) {
   return read_access(statement);
 }
 
+Result<VFolder> SqliteVFolders::find(const Uuid& id) {
+  const auto reader = database_.reader();
+  ASSIGN_OR_RETURN(auto statement,
+                   reader->prepare("SELECT id, volume, quota_scope, name, tenant, state, created "
+                                   "FROM vfolders WHERE id = ?"));
+  ASSIGN_OR_RETURN(const bool found, statement.bind(id).step());
+  if (!found) return fail(ErrorCode::not_found, "no such vfolder");
+  return read_vfolder(statement);
+}
+
 Result<std::vector<VFolderAccess>> SqliteVFolders::list(const VFolderQuery& query) {
   const auto reader = database_.reader();
   ASSIGN_OR_RETURN(

@@ -1,0 +1,167 @@
+#include "vfolder/transfer_tokens.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+
+#include <fmt/format.h>
+#include <jwt.h>
+
+#include "base/random.h"
+
+namespace onggi::vfolder {
+namespace {
+
+constexpr std::string_view kSecretSetting = "transfer_secret";
+constexpr std::size_t kSecretBytes = 32;
+constexpr std::size_t kTokenSizeMax = 16384;  // a path of 4,096 bytes, each escaped, and base64
+constexpr std::chrono::seconds kExpiryMax{7 * 24 * 3600};
+
+struct FreeJwt {
+  void operator()(jwt_t* jwt) const { jwt_free(jwt); }
+};
+using Jwt = std::unique_ptr<jwt_t, FreeJwt>;
+
+struct FreeText {
+  void operator()(char* text) const { std::free(text); }  // what libjwt's manual asks for
+};
+
+tl::unexpected<Error> refuse() {
+  return fail(ErrorCode::unauthenticated,
+              "the transfer token is missing, malformed, not ours or expired");
+}
+
+std::string_view to_text(TransferOperation operation) {
+  return operation == TransferOperation::download ? "download" : "upload";
+}
+
+// None unless the claim is there as a string.
+std::optional<std::string> text_claim(jwt_t* jwt, const char* name) {
+  const char* value = jwt_get_grant(jwt, name);
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+const unsigned char* as_key(const std::string& secret) {
+  // libjwt wants unsigned bytes; a cast is the only way there.
+  return reinterpret_cast<const unsigned char*>(secret.data());
+}
+
+std::optional<Uuid> uuid_claim(jwt_t* jwt, const char* name) {
+  const auto text = text_claim(jwt, name);
+  if (!text) return std::nullopt;
+  const auto id = Uuid::parse(*text);
+  if (!id) return std::nullopt;
+  return *id;
+}
+
+std::optional<TransferGrant> read_claims(jwt_t* jwt) {
+  TransferGrant grant;
+  const auto operation = text_claim(jwt, "op");
+  if (operation != "download" && operation != "upload") return std::nullopt;
+  grant.operation =
+      operation == "download" ? TransferOperation::download : TransferOperation::upload;
+  const auto vfolder = uuid_claim(jwt, "vfl");
+  const auto tenant = uuid_claim(jwt, "ten");
+  const auto id = uuid_claim(jwt, "jti");
+  const auto path = text_claim(jwt, "pth");
+  const std::int64_t expires = jwt_get_grant_int(jwt, "exp");
+  if (!vfolder || !tenant || !id || !path || expires <= 0) return std::nullopt;
+  auto parsed = backend::RelPath::parse(*path);
+  if (!parsed) return std::nullopt;
+  grant.vfolder = *vfolder;
+  grant.tenant = *tenant;
+  grant.id = *id;
+  grant.path = *std::move(parsed);
+  grant.expires = UnixTime(std::chrono::seconds(expires));
+  if (const auto size = text_claim(jwt, "siz")) {
+    std::uint64_t value = 0;
+    const char* const end = size->data() + size->size();
+    const auto [rest, error] = std::from_chars(size->data(), end, value);
+    if (error != std::errc() || rest != end) return std::nullopt;
+    grant.size_bytes = value;
+  }
+  return grant;
+}
+
+}  // namespace
+
+Principal TransferGrant::principal() const {
+  return {.tenant = tenant,
+          .scope = catalog::Scope::tenant,
+          .token_id = fmt::format("transfer:{}", id.hex())};
+}
+
+Result<TransferTokens> TransferTokens::open(catalog::Catalog& catalog, Clock& clock) {
+  auto secret = catalog.settings().get(kSecretSetting);
+  if (!secret && secret.error().code() == ErrorCode::not_found) {
+    secret = catalog.settings().put_if_absent(kSecretSetting, random_token(kSecretBytes));
+  }
+  if (!secret) return tl::unexpected(std::move(secret).error());
+  return TransferTokens(*std::move(secret), clock);
+}
+
+Result<NewTransferToken> TransferTokens::issue(const Principal& caller,
+                                               const TransferRequest& request) const {
+  if (request.expires_in.count() <= 0 || request.expires_in > kExpiryMax) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("expires_in_seconds must be 1 to {}", kExpiryMax.count()));
+  }
+  if (request.path.is_root()) {
+    return fail(ErrorCode::invalid_argument, "a transfer token is for a file: path is empty");
+  }
+  NewTransferToken made;
+  // Whole seconds, as the claim has them, rounded up so that the token lives as long as asked.
+  const auto expires = std::chrono::ceil<std::chrono::seconds>(clock_->now()) + request.expires_in;
+  made.grant = {.operation = request.operation,
+                .vfolder = request.vfolder,
+                .path = request.path,
+                .size_bytes = request.size_bytes,
+                .tenant = caller.tenant,
+                .id = Uuid::random(),
+                .expires = expires};
+  jwt_t* raw = nullptr;
+  if (jwt_new(&raw) != 0) return fail(ErrorCode::internal, "cannot make a token");
+  const Jwt jwt(raw);
+  const std::string operation(to_text(request.operation));
+  bool good =
+      jwt_set_alg(raw, JWT_ALG_HS256, as_key(secret_), static_cast<int>(secret_.size())) == 0;
+  good = good && jwt_add_grant(raw, "op", operation.c_str()) == 0;
+  good = good && jwt_add_grant(raw, "vfl", request.vfolder.to_string().c_str()) == 0;
+  good = good && jwt_add_grant(raw, "pth", request.path.text().c_str()) == 0;
+  good = good && jwt_add_grant(raw, "ten", caller.tenant.to_string().c_str()) == 0;
+  good = good && jwt_add_grant(raw, "jti", made.grant.id.to_string().c_str()) == 0;
+  good = good && jwt_add_grant_int(raw, "exp", expires.time_since_epoch().count()) == 0;
+  if (request.size_bytes) {
+    // As text: a JSON number loses precision in other people's parsers.
+    good = good && jwt_add_grant(raw, "siz", std::to_string(*request.size_bytes).c_str()) == 0;
+  }
+  const std::unique_ptr<char, FreeText> text(good ? jwt_encode_str(raw) : nullptr);
+  if (!text) return fail(ErrorCode::internal, "cannot make a token");
+  made.token = text.get();
+  return made;
+}
+
+Result<TransferGrant> TransferTokens::verify(std::string_view token,
+                                             TransferOperation operation) const {
+  if (token.empty() || token.size() > kTokenSizeMax || token.find('\0') != std::string_view::npos) {
+    return refuse();
+  }
+  jwt_t* raw = nullptr;
+  const int rc = jwt_decode(&raw, std::string(token).c_str(), as_key(secret_),
+                            static_cast<int>(secret_.size()));
+  const Jwt jwt(rc == 0 ? raw : nullptr);
+  // An unsigned token decodes only without a key, but the algorithm is ours to insist on.
+  if (!jwt || jwt_get_alg(raw) != JWT_ALG_HS256) return refuse();
+  auto grant = read_claims(raw);
+  if (!grant || grant->expires <= clock_->now()) return refuse();
+  if (grant->operation != operation) {
+    return fail(ErrorCode::permission_denied,
+                fmt::format("the transfer token allows {}, not {}", to_text(grant->operation),
+                            to_text(operation)));
+  }
+  return *std::move(grant);
+}
+
+}  // namespace onggi::vfolder
