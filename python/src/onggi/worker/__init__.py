@@ -1,0 +1,1 @@
+"""What runs inside a sandboxed worker. Nothing here is for users to import."""
