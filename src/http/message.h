@@ -19,6 +19,9 @@ namespace onggi::http {
 
 enum class Method { get, head, put, post, patch, del, options };
 
+// Header names compare without regard to ASCII case.
+bool equal_names(std::string_view a, std::string_view b);
+
 // Header fields in order; names compare without regard to case.
 class Headers {
  public:
@@ -63,8 +66,9 @@ struct FileBody {
 
 // Bytes made while they are sent. next() blocks on a pool thread; the span stays valid until the
 // next call; an empty span ends the body; an error cuts the connection (the client sees a
-// truncated chunked body, never a complete one). When the peer leaves, cancel() is called once from
-// another thread and must make a blocked next() return.
+// truncated chunked body, never a complete one). When the peer leaves, cancel() is called once,
+// usually from another thread, and must make a blocked next() return. A peer that shuts down only
+// its sending side counts as gone.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -90,7 +94,8 @@ class Sink {
   // Space for the next bytes, at least 1 byte; large buffers (1 MiB and more) mean fewer calls.
   virtual std::span<std::byte> buffer() = 0;
   virtual Status commit(std::size_t bytes) = 0;
-  // The body is complete; makes the response. Called once, last.
+  // The body is complete, or commit() failed and the rest is not read: makes the response. Called
+  // once, last.
   virtual Response finish() = 0;
   // The peer left or sent a malformed body after some bytes; keep or drop what came. Called
   // instead of finish().

@@ -17,8 +17,9 @@ using IntakeHandler = std::function<Intake(Request&)>;
 
 // Maps a method and a path pattern to a handler. Patterns are
 // "/v1/vfolders/{vfolder}/files/{path*}": {name} matches one segment, {name*} the rest (which may
-// be empty). A path that exists under another method answers 405 with Allow; none answers 404.
-// Built before the server starts, then immutable.
+// be empty). Earlier routes win; a GET route answers HEAD where no other does. A path that exists
+// under another method answers 405 with Allow; none answers 404. Built before the server starts,
+// then immutable.
 class Router {
  public:
   void handle(Method method, std::string_view pattern, Handler handler);
@@ -32,8 +33,10 @@ class Router {
     IntakeHandler intake;
   };
   // The route, with `request.params` filled; not_found, or unsupported with the allowed methods in
-  // the message when only the method is wrong.
+  // the message when only the method is wrong, or invalid_argument when a segment does not decode.
   Result<const Route*> match(Request& request) const;
+
+  const std::vector<std::unique_ptr<Route>>& routes() const { return routes_; }
 
  private:
   std::vector<std::unique_ptr<Route>> routes_;

@@ -40,7 +40,8 @@ struct ServerOptions {
 // Retry-After. Malformed requests get 400 with problem details (RFC 9457).
 class Server {
  public:
-  // `router` and `metrics` are borrowed and outlive the server.
+  // `router` and `metrics` are borrowed and outlive the server. Makes the process ignore SIGPIPE if
+  // it has no handler for it.
   static Result<std::unique_ptr<Server>> start(const ServerOptions& options, const Router& router,
                                                metrics::Registry& metrics);
   virtual ~Server() = default;
