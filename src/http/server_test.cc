@@ -350,12 +350,13 @@ TEST_F(BusyServerTest, AFullPoolAnswers503) {
 
 TEST_F(BusyServerTest, StoppingFinishesWhatRunsAndRefusesTheRest) {
   start();
-  auto working = client();
   auto idle = client();
   auto half = client();
+  auto working = client();
   EXPECT_EQ(idle.ask(get("/hello")).status, 200);
-  working.send(get("/block"));
+  // The loop reads in the order of arrival: once the second is blocked, the first has begun.
   half.send("GET /hello HTTP/1.1\r\n");
+  working.send(get("/block"));
   wait_blocked(1);
   bool finished = false;
   std::thread stopper([&] { finished = server_->stop(seconds(30)); });
