@@ -41,20 +41,26 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string nearest_key(std::string_view key) {
-  std::string best = "volumes";
-  std::size_t distance = edit_distance(key, best);
-  const std::string_view field = key.substr(key.rfind('.') + 1);
-  for (const Setting& setting : settings()) {
+// ". Did you mean x?" when some key is near enough to be meant.
+std::string suggestion(std::string_view key) {
+  std::string best;
+  std::size_t distance = std::max<std::size_t>(3, key.size() / 3) + 1;
+  const std::string field = fmt::format(".{}", key.substr(key.rfind('.') + 1));
+  const auto consider = [&](std::string_view candidate) {
     // A right name in the wrong section is the nearest there is.
-    const bool same_field = setting.key.ends_with(fmt::format(".{}", field));
-    const std::size_t d = same_field ? 1 : edit_distance(key, setting.key);
-    if (d < distance) {
-      distance = d;
-      best = setting.key;
-    }
-  }
-  return best;
+    const std::size_t d = candidate.ends_with(field) ? 1 : edit_distance(key, candidate);
+    if (d >= distance) return;
+    distance = d;
+    best = candidate;
+  };
+  for (const Setting& setting : settings()) consider(setting.key);
+  consider("volumes");
+  constexpr std::string_view kAll = "onggid --print-config shows all";
+  return best.empty() ? std::string(kAll) : fmt::format("did you mean {}? ({})", best, kAll);
+}
+
+tl::unexpected<Error> unknown_key(std::string_view origin, std::string_view key) {
+  return config_error(origin, fmt::format("there is no setting {}; {}", key, suggestion(key)));
 }
 
 std::string wanted(const Setting& setting, const Field& field) {
@@ -91,49 +97,68 @@ std::string shown(const toml::node& node) {
   return out.str();
 }
 
-bool assign(const toml::node& node, const Field& field) {
-  if (auto* const* text = std::get_if<std::string*>(&field)) {
-    if (const auto value = node.value_exact<std::string>()) return **text = *value, true;
-  } else if (auto* const* number = std::get_if<std::uint64_t*>(&field)) {
-    const auto value = node.value_exact<std::int64_t>();
-    if (value && *value >= 0) return **number = static_cast<std::uint64_t>(*value), true;
-  } else if (auto* const* flag = std::get_if<bool*>(&field)) {
-    if (const auto value = node.value_exact<bool>()) return **flag = *value, true;
-  } else if (auto* const* list = std::get_if<std::vector<std::string>*>(&field)) {
-    const toml::array* array = node.as_array();
-    if (array == nullptr) return false;
-    (*list)->clear();
-    for (const toml::node& item : *array) {
-      const auto value = item.value_exact<std::string>();
-      if (!value) return false;
-      (*list)->push_back(*value);
-    }
-    return true;
-  }
-  return false;
+// One overload for each type of setting; false when the node is of another.
+bool assign_to(const toml::node& node, std::string* target) {
+  const auto value = node.value_exact<std::string>();
+  if (value) *target = *value;
+  return value.has_value();
 }
 
-bool assign_text(std::string_view text, const Field& field) {
-  if (auto* const* target = std::get_if<std::string*>(&field)) {
-    **target = text;
-    return true;
-  }
-  if (auto* const* number = std::get_if<std::uint64_t*>(&field)) {
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), **number);
-    return error == std::errc() && stop == text.data() + text.size();
-  }
-  if (auto* const* flag = std::get_if<bool*>(&field)) {
-    **flag = text == "true";
-    return text == "true" || text == "false";
-  }
-  auto& list = **std::get_if<std::vector<std::string>*>(&field);
-  list.clear();
+bool assign_to(const toml::node& node, std::uint64_t* target) {
+  const auto value = node.value_exact<std::int64_t>();
+  if (!value || *value < 0) return false;
+  *target = static_cast<std::uint64_t>(*value);
+  return true;
+}
+
+bool assign_to(const toml::node& node, bool* target) {
+  const auto value = node.value_exact<bool>();
+  if (value) *target = *value;
+  return value.has_value();
+}
+
+bool assign_to(const toml::node& node, std::vector<std::string>* target) {
+  const toml::array* array = node.as_array();
+  if (array == nullptr) return false;
+  target->clear();
+  return std::ranges::all_of(*array, [target](const toml::node& item) {
+    return assign_to(item, &target->emplace_back());
+  });
+}
+
+bool assign(const toml::node& node, const Field& field) {
+  return std::visit([&node](auto* target) { return assign_to(node, target); }, field);
+}
+
+bool assign_text_to(std::string_view text, std::string* target) {
+  *target = text;
+  return true;
+}
+
+bool assign_text_to(std::string_view text, std::uint64_t* target) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *target);
+  return error == std::errc() && stop == end;
+}
+
+bool assign_text_to(std::string_view text, bool* target) {
+  *target = text == "true";
+  return text == "true" || text == "false";
+}
+
+// "a,b" is a list of two.
+bool assign_text_to(std::string_view text, std::vector<std::string>* target) {
+  target->clear();
   while (!text.empty()) {
     const std::size_t comma = std::min(text.find(','), text.size());
-    if (comma > 0) list.emplace_back(text.substr(0, comma));
+    if (comma > 0) target->emplace_back(text.substr(0, comma));
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return true;
+}
+
+bool assign_text(std::string_view text, const Field& field) {
+  return std::visit([text](auto* target) { return assign_text_to(text, target); }, field);
 }
 
 // Fills a Config from one file. `name` is what errors call the file.
@@ -174,10 +199,7 @@ class FileReader {
       if (assign(node, field) && allowed(setting, field)) return {};
       return wrong_value(origin(node), setting, field, shown(node));
     }
-    return config_error(origin(node),
-                        fmt::format("there is no setting {}; did you mean {}? (onggid "
-                                    "--print-config shows all)",
-                                    key, nearest_key(key)));
+    return unknown_key(origin(node), key);
   }
 
   Status read_volumes(const toml::node& node) {
@@ -271,8 +293,7 @@ Status set_setting(Config& config, std::string_view key, std::string_view text,
     if (assign_text(text, field) && allowed(setting, field)) return {};
     return wrong_value(origin, setting, field, fmt::format("\"{}\"", text));
   }
-  return config_error(
-      origin, fmt::format("there is no setting {}; did you mean {}?", key, nearest_key(key)));
+  return unknown_key(origin, key);
 }
 
 Result<Config> parse_config(std::string_view text, std::string_view name,

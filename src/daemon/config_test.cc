@@ -59,6 +59,12 @@ TEST(ConfigTest, SuggestsTheNearestKey) {
   EXPECT_TRUE(says(error, "did you mean server.port?")) << error;
 }
 
+TEST(ConfigTest, SuggestsNothingForWhatIsFarFromEverything) {
+  const std::string error = error_of("wibble_wobble = 1\n");
+  EXPECT_FALSE(says(error, "did you mean")) << error;
+  EXPECT_TRUE(says(error, "--print-config")) << error;
+}
+
 TEST(ConfigTest, SuggestsTheRightSection) {
   EXPECT_TRUE(says(error_of("[log]\nport = 1\n"), "did you mean server.port?"));
 }
