@@ -108,6 +108,12 @@ Status Client::pause(Duration duration, const CancelCheck& cancelled) {
 }
 
 Result<HttpResponse> Client::perform(const HttpRequest& request, const CallHooks& hooks) {
+  ASSIGN_OR_RETURN(HttpResponse response, exchange(request, hooks));
+  if (response.status >= 400) return tl::unexpected(error_of(response));
+  return response;
+}
+
+Result<HttpResponse> Client::exchange(const HttpRequest& request, const CallHooks& hooks) {
   bool delivered = false;
   CallHooks watched = hooks;
   if (hooks.sink) {
@@ -123,8 +129,6 @@ Result<HttpResponse> Client::perform(const HttpRequest& request, const CallHooks
       RETURN_IF_ERROR(pause(pause_before(tried - 1, attempt), hooks.cancelled));
       continue;
     }
-    RETURN_IF_ERROR(attempt.response);
-    if (attempt.response->status >= 400) return tl::unexpected(error_of(*attempt.response));
     return std::move(attempt.response);
   }
 }

@@ -35,8 +35,10 @@ class Client {
   Client(Connection connection, Clock& clock, RetryOptions retry = {});
 
   // Tries idempotent methods again when the connection breaks, any method when the daemon was not
-  // reached or answered 503. Answers of 400 and more are errors. A sink is not called twice for the
-  // same bytes: with one, only attempts that brought nothing are repeated.
+  // reached or answered 503. A sink is not called twice for the same bytes: with one, only attempts
+  // that brought nothing are repeated. Any answer is a success here.
+  Result<HttpResponse> exchange(const HttpRequest& request, const CallHooks& hooks = {});
+  // The same, with answers of 400 and more as errors.
   Result<HttpResponse> perform(const HttpRequest& request, const CallHooks& hooks = {});
   // JSON in (null: no body), JSON out (null: no body).
   Result<boost::json::value> call(std::string_view method, std::string target,
