@@ -7,6 +7,7 @@ generate.py python FILE    dataclasses of every schema, and the table of operati
 generate.py reference DIR  api.md settings.md
 """
 
+# ruff: noqa: E501 - most lines are templates of other languages
 from __future__ import annotations
 
 import json
@@ -114,12 +115,7 @@ class Operation:
         )
         content = answer.get("content", {})
         # Answers with headers of their own, or that are not JSON, are written by the handler.
-        self.raw = (
-            self.takes_bytes
-            and "headers" in answer
-            or "headers" in answer
-            or (bool(content) and "application/json" not in content)
-        )
+        self.raw = "headers" in answer or (bool(content) and "application/json" not in content)
         self.result: str | None = (
             content["application/json"]["schema"]["$ref"].split("/")[-1]
             if "application/json" in content
