@@ -23,10 +23,10 @@ constexpr std::size_t kListPage = 10000;
 
 class Extraction final : public ExtractSession, private TarHandler {
  public:
-  Extraction(std::shared_ptr<backend::Folder> folder, const backend::RelPath& base,
+  Extraction(std::shared_ptr<backend::Folder> folder, backend::RelPath base,
              const TarLimits& limits, metrics::Counter& received)
       : folder_(std::move(folder)),
-        base_(base),
+        base_(std::move(base)),
         reader_(*this, limits),
         buffer_(kBufferSize),
         received_(received) {}
@@ -115,8 +115,8 @@ class Extraction final : public ExtractSession, private TarHandler {
 
 class TreeStream final : public ArchiveStream {
  public:
-  TreeStream(std::shared_ptr<backend::Folder> folder, const backend::RelPath& base)
-      : folder_(std::move(folder)), base_(base), buffer_(kBufferSize) {}
+  TreeStream(std::shared_ptr<backend::Folder> folder, backend::RelPath base)
+      : folder_(std::move(folder)), base_(std::move(base)), buffer_(kBufferSize) {}
 
   // Reads the first page, so that a missing directory is an answer and not a broken stream.
   Status prepare() { return read_page(); }

@@ -35,7 +35,7 @@ Status check_vfolder_name(std::string_view name) {
   if (name.find('/') != std::string_view::npos) {
     return fail(ErrorCode::invalid_argument, "a vfolder's name must not contain '/'");
   }
-  if (std::any_of(name.begin(), name.end(), is_control) || !is_utf8(name)) {
+  if (std::ranges::any_of(name, is_control) || !is_utf8(name)) {
     return fail(ErrorCode::invalid_argument,
                 "a vfolder's name must be UTF-8 without control characters");
   }
@@ -44,7 +44,7 @@ Status check_vfolder_name(std::string_view name) {
 
 Status check_name(std::string_view what, std::string_view name) {
   const bool good = !name.empty() && name.size() <= kNameMax && is_alphanumeric(name.front()) &&
-                    std::all_of(name.begin(), name.end(), [](char c) {
+                    std::ranges::all_of(name, [](char c) {
                       return is_alphanumeric(c) || c == '.' || c == '_' || c == '-';
                     });
   if (good) return {};

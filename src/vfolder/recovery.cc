@@ -34,40 +34,43 @@ Status Recovery::start() {
       LOG_ERROR("volume not recovered", {{"volume", name}, {"error", recovered.error().message()}});
     }
   }
-  RETURN_IF_ERROR(finish_removals(true));
+  RETURN_IF_ERROR(finish_removals(catalog::VFolderState::deleting));
+  RETURN_IF_ERROR(finish_removals(catalog::VFolderState::creating));
   RETURN_IF_ERROR(uploads_.remove_expired());
   // No session is on yet, so whatever lies in staging without a row is nobody's.
   return collect_staging(clock_.now() + std::chrono::seconds(1), true);
 }
 
 Status Recovery::sweep() {
-  RETURN_IF_ERROR(finish_removals(false));
+  // One in state creating is being made by somebody now.
+  RETURN_IF_ERROR(finish_removals(catalog::VFolderState::deleting));
   RETURN_IF_ERROR(uploads_.remove_expired());
   return collect_staging(clock_.now() - options_.staging_age, false);
 }
 
-Status Recovery::finish_removals(bool with_half_made) {
-  std::vector<catalog::VFolderState> states{catalog::VFolderState::deleting};
-  // While serving, a folder in state creating is one that somebody is making.
-  if (with_half_made) states.push_back(catalog::VFolderState::creating);
-  for (const auto state : states) {
-    Uuid after;
-    while (true) {
-      ASSIGN_OR_RETURN(const auto page, catalog_.vfolders().in_state(state, after, kPage));
-      for (const auto& vfolder : page) {
-        after = vfolder.id;
-        auto finished = vfolders_.finish_removal(vfolder);
-        if (finished) {
-          removals_.add();
-        } else {
-          LOG_WARN("vfolder half removed",
-                   {{"vfolder", vfolder.id.to_string()}, {"error", finished.error().message()}});
-        }
+Status Recovery::finish_removals(catalog::VFolderState state) {
+  return for_each(state, [this](const catalog::VFolder& vfolder) -> Status {
+    RETURN_IF_ERROR(vfolders_.finish_removal(vfolder));
+    removals_.add();
+    return {};
+  });
+}
+
+// Goes on after an error: one sick volume must not keep the others.
+Status Recovery::for_each(catalog::VFolderState state,
+                          const std::function<Status(const catalog::VFolder&)>& work) {
+  Uuid after;
+  while (true) {
+    ASSIGN_OR_RETURN(const auto page, catalog_.vfolders().in_state(state, after, kPage));
+    for (const auto& vfolder : page) {
+      after = vfolder.id;
+      if (auto done = work(vfolder); !done) {
+        LOG_WARN("vfolder not recovered",
+                 {{"vfolder", vfolder.id.to_string()}, {"error", done.error().message()}});
       }
-      if (page.size() < kPage) break;
     }
+    if (page.size() < kPage) return {};
   }
-  return {};
 }
 
 Status Recovery::collect_in(const catalog::VFolder& vfolder, UnixTime before, bool at_start) {
@@ -83,19 +86,9 @@ Status Recovery::collect_in(const catalog::VFolder& vfolder, UnixTime before, bo
 }
 
 Status Recovery::collect_staging(UnixTime before, bool at_start) {
-  Uuid after;
-  while (true) {
-    ASSIGN_OR_RETURN(const auto page,
-                     catalog_.vfolders().in_state(catalog::VFolderState::active, after, kPage));
-    for (const auto& vfolder : page) {
-      after = vfolder.id;
-      if (auto collected = collect_in(vfolder, before, at_start); !collected) {
-        LOG_WARN("staging not collected",
-                 {{"vfolder", vfolder.id.to_string()}, {"error", collected.error().message()}});
-      }
-    }
-    if (page.size() < kPage) return {};
-  }
+  return for_each(catalog::VFolderState::active, [&](const catalog::VFolder& vfolder) {
+    return collect_in(vfolder, before, at_start);
+  });
 }
 
 }  // namespace onggi::vfolder

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -30,7 +31,9 @@ class Recovery {
   Status sweep();
 
  private:
-  Status finish_removals(bool with_half_made);
+  Status finish_removals(catalog::VFolderState state);
+  Status for_each(catalog::VFolderState state,
+                  const std::function<Status(const catalog::VFolder&)>& work);
   Status collect_in(const catalog::VFolder& vfolder, UnixTime before, bool at_start);
   Status collect_staging(UnixTime before, bool at_start);
 

@@ -43,15 +43,21 @@ std::string_view text_of(std::string_view field) {
   return field.substr(0, field.find('\0'));
 }
 
+// All of `text` as a number; none when it is anything else.
+std::optional<std::uint64_t> parse_digits(std::string_view text, int base) {
+  std::uint64_t value = 0;
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, value, base);
+  if (text.empty() || error != std::errc() || rest != end) return std::nullopt;
+  return value;
+}
+
 std::optional<std::uint64_t> parse_octal(std::string_view field) {
   while (!field.empty() && field.front() == ' ') field.remove_prefix(1);
   while (!field.empty() && (field.back() == ' ' || field.back() == '\0')) field.remove_suffix(1);
   if (field.empty()) return 0;
-  std::uint64_t value = 0;
-  const char* const end = field.data() + field.size();
-  const auto [rest, error] = std::from_chars(field.data(), end, value, 8);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return value;
+  return parse_digits(field, 8);
 }
 
 // Octal, or GNU's base-256 (first bit set) when it is not negative and fits.
@@ -64,14 +70,6 @@ std::optional<std::uint64_t> parse_number(std::string_view field) {
     if (value >> 56U != 0) return std::nullopt;
     value = value << 8U | static_cast<unsigned char>(c);
   }
-  return value;
-}
-
-std::optional<std::uint64_t> parse_decimal(std::string_view text) {
-  std::uint64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (text.empty() || error != std::errc() || rest != end) return std::nullopt;
   return value;
 }
 
@@ -117,26 +115,34 @@ std::string_view type_words(char type) {
 
 Status TarReader::feed(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    if (state_ == State::end) {
-      // Writers pad to their record size with zeros.
-      const bool zeros =
-          std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-      if (!zeros) return malformed("something follows the end of the archive");
-      return {};
-    }
-    if (state_ == State::header) {
-      const std::size_t count = std::min(bytes.size(), kTarBlock - filled_);
-      std::memcpy(block_.data() + filled_, bytes.data(), count);
-      filled_ += count;
-      bytes = bytes.subspan(count);
-      if (filled_ < kTarBlock) return {};
-      filled_ = 0;
-      RETURN_IF_ERROR(take_header());
-    } else {
-      RETURN_IF_ERROR(take_body(bytes));
+    switch (state_) {
+      case State::end:
+        return check_trailer(bytes);
+      case State::header:
+        RETURN_IF_ERROR(fill_header(bytes));
+        break;
+      default:
+        RETURN_IF_ERROR(take_body(bytes));
+        break;
     }
   }
   return {};
+}
+
+// Writers pad to their record size with zeros.
+Status TarReader::check_trailer(std::span<const std::byte> bytes) {
+  if (std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; })) return {};
+  return malformed("something follows the end of the archive");
+}
+
+Status TarReader::fill_header(std::span<const std::byte>& bytes) {
+  const std::size_t count = std::min(bytes.size(), kTarBlock - filled_);
+  std::memcpy(block_.data() + filled_, bytes.data(), count);
+  filled_ += count;
+  bytes = bytes.subspan(count);
+  if (filled_ < kTarBlock) return {};
+  filled_ = 0;
+  return take_header();
 }
 
 Status TarReader::take_body(std::span<const std::byte>& bytes) {
@@ -172,7 +178,7 @@ Status TarReader::end_body() {
 
 Status TarReader::take_header() {
   const std::string_view block(block_.data(), block_.size());
-  const bool zeros = std::all_of(block.begin(), block.end(), [](char c) { return c == '\0'; });
+  const bool zeros = std::ranges::all_of(block, [](char c) { return c == '\0'; });
   if (zeros) {
     if (zero_block_) state_ = State::end;
     zero_block_ = true;
@@ -255,7 +261,7 @@ Status TarReader::parse_pax(std::string_view records) {
   while (!records.empty()) {
     const auto space = records.find(' ');
     if (space == std::string_view::npos) return malformed("a pax record has no length");
-    const auto length = parse_decimal(records.substr(0, space));
+    const auto length = parse_digits(records.substr(0, space), 10);
     if (!length || *length > records.size() || *length < space + 3) {
       return malformed("a pax record's length is wrong");
     }
@@ -275,7 +281,7 @@ Status TarReader::apply_pax(std::string_view key, std::string_view value) {
   if (key == "path") next_path_ = std::string(value);
   if (key.starts_with("GNU.sparse.")) return malformed("sparse files are not taken");
   if (key != "size") return {};
-  next_size_ = parse_decimal(value);
+  next_size_ = parse_digits(value, 10);
   if (!next_size_) return malformed("a pax size is no number");
   return {};
 }

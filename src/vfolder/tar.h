@@ -51,6 +51,8 @@ class TarReader {
  private:
   enum class State : std::uint8_t { header, data, extension, skip, padding, end };
 
+  static Status check_trailer(std::span<const std::byte> bytes);
+  Status fill_header(std::span<const std::byte>& bytes);
   Status take_header();
   Status start_entry(std::string_view block, char type);
   Status start_file(const backend::RelPath& path, std::uint64_t size);

@@ -34,8 +34,7 @@ std::pair<std::string_view, std::string_view> cut(std::string_view text, char se
 }
 
 bool is_key(std::string_view key) {
-  return !key.empty() &&
-         std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  return !key.empty() && std::ranges::all_of(key, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
 Result<std::map<std::string, std::string, std::less<>>> parse_pairs(std::string_view text) {

@@ -217,10 +217,10 @@ Status VFolders::remove(const Principal& caller, const Uuid& id) {
 Status VFolders::finish_removal(const catalog::VFolder& vfolder) {
   cache_->drop(vfolder.id);
   ASSIGN_OR_RETURN(const auto backend, volumes_.backend(vfolder.volume));
-  const auto removed = backend->remove_folder(address(vfolder));
+  auto removed = backend->remove_folder(address(vfolder));
   if (!removed && removed.error().code() != ErrorCode::not_found) return removed;
   cache_->drop(vfolder.id);  // someone may have opened it in between
-  const auto forgotten = catalog_.vfolders().remove(vfolder.id);
+  auto forgotten = catalog_.vfolders().remove(vfolder.id);
   if (!forgotten && forgotten.error().code() != ErrorCode::not_found) return forgotten;
   return {};
 }

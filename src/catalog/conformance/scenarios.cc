@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -47,6 +48,18 @@ VFolder vfolder(int n, int owner, std::string name) {
           .tenant = id(owner),
           .state = VFolderState::active,
           .created = at(n)};
+}
+
+Share share(const Uuid& folder, const Uuid& with, Permission permission) {
+  return {.vfolder = folder, .tenant = with, .permission = permission, .created = at(0)};
+}
+
+Volume volume(std::string name, std::string backend, std::map<std::string, std::string> options,
+              UnixTime created) {
+  return {.name = std::move(name),
+          .backend = std::move(backend),
+          .options = std::move(options),
+          .created = created};
 }
 
 Upload upload(int n, int folder, int expires) {
@@ -106,7 +119,7 @@ void tenant_takes_tokens_and_shares_along(Catalog& catalog) {
   add_two_tenants(catalog);
   expect_ok(catalog.tokens().insert(token("00000000000000aa", 2)));
   expect_ok(catalog.vfolders().insert(vfolder(10, 1, "data")));
-  expect_ok(catalog.shares().put({id(10), id(2), Permission::read_only, at(0)}));
+  expect_ok(catalog.shares().put(share(id(10), id(2), Permission::read_only)));
   expect_ok(catalog.tenants().remove(id(2)));
   expect_code(catalog.tokens().get("00000000000000aa"), ErrorCode::not_found);
   EXPECT_TRUE(catalog.shares().list(id(10))->empty());
@@ -139,9 +152,10 @@ void tokens_round_trip(Catalog& catalog) {
 }
 
 void volumes_round_trip(Catalog& catalog) {
-  expect_ok(catalog.volumes().insert({"b", "posix", {{"path", "/b"}, {"sync", "no"}}, at(1)}));
-  expect_ok(catalog.volumes().insert({"a", "memory", {}, at(2)}));
-  expect_code(catalog.volumes().insert({"a", "posix", {}, at(3)}), ErrorCode::already_exists);
+  expect_ok(
+      catalog.volumes().insert(volume("b", "posix", {{"path", "/b"}, {"sync", "no"}}, at(1))));
+  expect_ok(catalog.volumes().insert(volume("a", "memory", {}, at(2))));
+  expect_code(catalog.volumes().insert(volume("a", "posix", {}, at(3))), ErrorCode::already_exists);
   const auto all = catalog.volumes().list();
   ASSERT_TRUE(all);
   ASSERT_EQ(all->size(), 2U);
@@ -156,7 +170,7 @@ void volumes_round_trip(Catalog& catalog) {
 
 void volume_with_vfolders_cannot_go(Catalog& catalog) {
   add_two_tenants(catalog);
-  expect_ok(catalog.volumes().insert({"local", "posix", {{"path", "/b"}}, at(1)}));
+  expect_ok(catalog.volumes().insert(volume("local", "posix", {{"path", "/b"}}, at(1))));
   expect_ok(catalog.vfolders().insert(vfolder(10, 1, "data")));
   expect_code(catalog.volumes().remove("local"), ErrorCode::conflict);
   expect_ok(catalog.vfolders().remove(id(10)));
@@ -177,14 +191,14 @@ void vfolders_are_seen_by_owner_and_sharers(Catalog& catalog) {
   expect_code(foreign, ErrorCode::not_found);
   expect_code(missing, ErrorCode::not_found);
   EXPECT_EQ(foreign.error().message(), missing.error().message());
-  expect_ok(catalog.shares().put({id(10), id(2), Permission::read_only, at(0)}));
+  expect_ok(catalog.shares().put(share(id(10), id(2), Permission::read_only)));
   EXPECT_EQ(catalog.vfolders().get(id(10), id(2))->permission, Permission::read_only);
-  expect_ok(catalog.shares().put({id(10), id(2), Permission::read_write, at(0)}));
+  expect_ok(catalog.shares().put(share(id(10), id(2), Permission::read_write)));
   EXPECT_EQ(catalog.vfolders().get(id(10), id(2))->permission, Permission::read_write);
   expect_ok(catalog.shares().remove(id(10), id(2)));
   expect_code(catalog.vfolders().get(id(10), id(2)), ErrorCode::not_found);
   expect_code(catalog.shares().remove(id(10), id(2)), ErrorCode::not_found);
-  expect_code(catalog.shares().put({id(99), id(2), Permission::read_only, at(0)}),
+  expect_code(catalog.shares().put(share(id(99), id(2), Permission::read_only)),
               ErrorCode::not_found);
 }
 
@@ -235,9 +249,9 @@ void vfolders_are_listed_in_pages(Catalog& catalog) {
   for (int n = 0; n < 25; ++n) {
     expect_ok(catalog.vfolders().insert(vfolder(100 + n, 1, fmt::format("own{:02}", n))));
   }
-  VFolder same_name = vfolder(50, 2, "own03");
+  const VFolder same_name = vfolder(50, 2, "own03");
   expect_ok(catalog.vfolders().insert(same_name));
-  expect_ok(catalog.shares().put({id(50), id(1), Permission::read_only, at(0)}));
+  expect_ok(catalog.shares().put(share(id(50), id(1), Permission::read_only)));
   expect_ok(catalog.vfolders().insert(vfolder(51, 2, "hidden")));
   VFolderQuery query{.tenant = id(1), .volume = {}, .name = {}, .after = {}, .limit = 7};
   std::vector<std::pair<std::string, Uuid>> seen;
@@ -249,7 +263,7 @@ void vfolders_are_listed_in_pages(Catalog& catalog) {
     query.after = seen.back();
   }
   EXPECT_EQ(seen.size(), 26U);
-  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+  EXPECT_TRUE(std::ranges::is_sorted(seen));
   EXPECT_EQ(seen[3].second, id(50));  // the same name, by id
 
   const auto named =
@@ -326,29 +340,26 @@ void quotes_and_unicode_are_only_text(Catalog& catalog) {
   EXPECT_EQ(found->front().vfolder.name, name);
 }
 
+// Tries to insert f0 … f9 and counts how that ends.
+void race(Catalog& catalog, int first_id, std::atomic<int>& won, std::atomic<int>& lost) {
+  for (int n = 0; n < 10; ++n) {
+    const auto status = catalog.vfolders().insert(vfolder(first_id + n, 1, fmt::format("f{}", n)));
+    if (status) ++won;
+    if (!status && status.error().code() == ErrorCode::already_exists) ++lost;
+    expect_ok(catalog.vfolders().list({.tenant = id(1), .volume = {}, .name = {}, .after = {}}));
+  }
+}
+
 void threads_race_for_one_name_and_one_wins(Catalog& catalog) {
   add_two_tenants(catalog);
   std::atomic<int> won = 0;
   std::atomic<int> lost = 0;
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(8);
-    for (int t = 0; t < 8; ++t) {
-      threads.emplace_back([&, t] {
-        for (int n = 0; n < 10; ++n) {
-          const auto status =
-              catalog.vfolders().insert(vfolder(100 + t * 10 + n, 1, fmt::format("f{}", n)));
-          if (status) {
-            ++won;
-          } else if (status.error().code() == ErrorCode::already_exists) {
-            ++lost;
-          }
-          static_cast<void>(
-              catalog.vfolders().list({.tenant = id(1), .volume = {}, .name = {}, .after = {}}));
-        }
-      });
-    }
+  std::vector<std::jthread> threads;
+  threads.reserve(8);
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] { race(catalog, 100 + t * 10, won, lost); });
   }
+  threads.clear();  // joins
   EXPECT_EQ(won, 10);
   EXPECT_EQ(lost, 70);
 }
@@ -357,22 +368,25 @@ void threads_race_for_one_name_and_one_wins(Catalog& catalog) {
 
 std::vector<Scenario> scenarios() {
   return {
-      {"tenants_round_trip", tenants_round_trip},
-      {"tenant_with_vfolders_cannot_go", tenant_with_vfolders_cannot_go},
-      {"tenant_takes_tokens_and_shares_along", tenant_takes_tokens_and_shares_along},
-      {"tokens_round_trip", tokens_round_trip},
-      {"volumes_round_trip", volumes_round_trip},
-      {"volume_with_vfolders_cannot_go", volume_with_vfolders_cannot_go},
-      {"vfolders_are_seen_by_owner_and_sharers", vfolders_are_seen_by_owner_and_sharers},
-      {"vfolder_names_are_unique", vfolder_names_are_unique_per_tenant_and_volume},
-      {"vfolders_not_active_are_for_recovery_alone", vfolders_not_active_are_for_recovery_alone},
-      {"vfolders_are_listed_in_pages", vfolders_are_listed_in_pages},
-      {"uploads_round_trip", uploads_round_trip},
-      {"uploads_expire_and_go_with_their_vfolder",
-       uploads_expire_in_order_and_go_with_their_vfolder},
-      {"settings_keep_the_first_value", settings_keep_the_first_value},
-      {"quotes_and_unicode_are_only_text", quotes_and_unicode_are_only_text},
-      {"threads_race_for_one_name_and_one_wins", threads_race_for_one_name_and_one_wins},
+      {.name = "tenants_round_trip", .run = tenants_round_trip},
+      {.name = "tenant_with_vfolders_cannot_go", .run = tenant_with_vfolders_cannot_go},
+      {.name = "tenant_takes_tokens_and_shares_along", .run = tenant_takes_tokens_and_shares_along},
+      {.name = "tokens_round_trip", .run = tokens_round_trip},
+      {.name = "volumes_round_trip", .run = volumes_round_trip},
+      {.name = "volume_with_vfolders_cannot_go", .run = volume_with_vfolders_cannot_go},
+      {.name = "vfolders_are_seen_by_owner_and_sharers",
+       .run = vfolders_are_seen_by_owner_and_sharers},
+      {.name = "vfolder_names_are_unique", .run = vfolder_names_are_unique_per_tenant_and_volume},
+      {.name = "vfolders_not_active_are_for_recovery_alone",
+       .run = vfolders_not_active_are_for_recovery_alone},
+      {.name = "vfolders_are_listed_in_pages", .run = vfolders_are_listed_in_pages},
+      {.name = "uploads_round_trip", .run = uploads_round_trip},
+      {.name = "uploads_expire_and_go_with_their_vfolder",
+       .run = uploads_expire_in_order_and_go_with_their_vfolder},
+      {.name = "settings_keep_the_first_value", .run = settings_keep_the_first_value},
+      {.name = "quotes_and_unicode_are_only_text", .run = quotes_and_unicode_are_only_text},
+      {.name = "threads_race_for_one_name_and_one_wins",
+       .run = threads_race_for_one_name_and_one_wins},
   };
 }
 

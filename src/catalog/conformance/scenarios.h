@@ -15,7 +15,8 @@ struct Scenario {
   std::function<void(Catalog&)> run;
 };
 
-inline void PrintTo(const Scenario& scenario, std::ostream* out) {
+inline void PrintTo(  // NOLINT(readability-identifier-naming): how gtest finds it
+    const Scenario& scenario, std::ostream* out) {
   *out << scenario.name;
 }
 

@@ -37,7 +37,7 @@ ErrorCode code_of(int code) {
 Error error_from_sqlite(sqlite3* db, int code, std::string_view context) {
   const int extended = db == nullptr ? code : sqlite3_extended_errcode(db);
   const char* text = db == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(db);
-  return Error(code_of(extended), fmt::format("catalog: {}: {}", context, text));
+  return {code_of(extended), fmt::format("catalog: {}: {}", context, text)};
 }
 
 Statement::Statement(Statement&& other) noexcept

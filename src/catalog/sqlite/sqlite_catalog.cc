@@ -57,10 +57,10 @@ Status make_file(const std::string& path) {
 Error explain(Error error, const std::string& path) {
   switch (error.code()) {
     case ErrorCode::corruption:
-      return Error(ErrorCode::corruption,
-                   fmt::format("catalog '{}' is damaged or no database: restore a backup of it, or "
-                               "move it away to start empty (the files in the volumes stay) ({})",
-                               path, error.message()));
+      return {ErrorCode::corruption,
+              fmt::format("catalog '{}' is damaged or no database: restore a backup of it, or "
+                          "move it away to start empty (the files in the volumes stay) ({})",
+                          path, error.message())};
     case ErrorCode::unavailable:
       return Error(
           ErrorCode::unavailable,
@@ -68,9 +68,9 @@ Error explain(Error error, const std::string& path) {
                       "the tool that has it open ({})",
                       path, error.message()));
     case ErrorCode::storage_full:
-      return Error(ErrorCode::storage_full,
-                   fmt::format("catalog '{}': the disk is full: free some space ({})", path,
-                               error.message()));
+      return {ErrorCode::storage_full,
+              fmt::format("catalog '{}': the disk is full: free some space ({})", path,
+                          error.message())};
     default:
       return error;
   }
