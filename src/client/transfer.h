@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,11 @@ struct Progress {
 };
 
 struct TransferOptions {
-  std::size_t jobs = 4;      // requests at a time
-  bool verify = false;       // read everything again at the end and compare checksums
-  bool force = false;        // also what is there already
-  bool durable = true;       // flushed to the disk at the far end before it counts as done
-  std::string state_folder;  // where unfinished transfers are remembered; empty: nowhere
+  std::size_t jobs = 4;           // requests at a time
+  bool verify = false;            // read everything again at the end and compare checksums
+  bool force = false;             // also what is there already
+  bool durable = true;            // flushed to the disk at the far end before it counts as done
+  std::string state_folder = {};  // where unfinished transfers are remembered; empty: nowhere
   // Both are called on the calling thread only, about ten times a second.
   std::function<void(const Progress&)> progress = {};
   CancelCheck cancelled = {};
@@ -42,8 +43,8 @@ struct TransferSummary {
   std::uint64_t size_bytes = 0;
   std::uint64_t files_skipped = 0;  // were there already
   std::uint64_t bytes_resumed = 0;  // were there already, of files that were not complete
-  std::vector<std::string> warnings;
-  std::vector<TransferFailure> failures;  // the rest went through
+  std::vector<std::string> warnings = {};
+  std::vector<TransferFailure> failures = {};  // the rest went through
 };
 
 // Counts of a running transfer. Thread-safe.
