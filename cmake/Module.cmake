@@ -12,7 +12,7 @@ add_library(onggi_flags INTERFACE)
 target_compile_features(onggi_flags INTERFACE cxx_std_20)
 target_include_directories(onggi_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(onggi_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough
+  -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
   $<$<BOOL:${ONGGI_WERROR}>:-Werror>)
 target_compile_definitions(onggi_flags INTERFACE $<$<BOOL:${ONGGI_CHECKS}>:ONGGI_CHECKS _GLIBCXX_ASSERTIONS>)
