@@ -49,7 +49,6 @@ TEST(ChunkDecoderTest, RefusesWhatIsMalformed) {
                                       "5\r\nhello\rX", " 5\r\n", "1000000000000000\r\n", "0x5\r\n",
                                       "5\r\nhello\r\n\r\n", "0\r\nA: b\nC\r\n\r\n", "5 \r\n"}) {
     std::string rest;
-    ChunkDecoder decoder;
     EXPECT_EQ(decode(text, 1, rest), std::nullopt) << text;
   }
 }

@@ -47,10 +47,12 @@ Status EventLoop::add(int fd, Watcher& watcher, std::uint32_t events) {
 
 void EventLoop::arm(int fd, Watcher& watcher, std::uint32_t events) {
   epoll_event event = make_event(&watcher, events);
+  const MutexLock lock(arming_);
   CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0);
 }
 
 void EventLoop::remove(int fd) {
+  const MutexLock lock(arming_);
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 

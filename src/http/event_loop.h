@@ -32,8 +32,9 @@ class EventLoop {
   // posted after remove() has run.
   Status add(int fd, Watcher& watcher, std::uint32_t events);
   // Waits for `events` again, once. Any thread.
-  void arm(int fd, Watcher& watcher, std::uint32_t events);
-  void remove(int fd);
+  void arm(int fd, Watcher& watcher, std::uint32_t events) EXCLUDES_LOCK(arming_);
+  // No arm() for `fd` is under way when it returns: the descriptor may then be closed.
+  void remove(int fd) EXCLUDES_LOCK(arming_);
 
   // Runs `task` on the loop's thread, after the events at hand. Any thread.
   void post(std::function<void()> task) EXCLUDES_LOCK(mutex_);
@@ -50,6 +51,9 @@ class EventLoop {
   FileDescriptor epoll_;
   FileDescriptor wake_;
   std::atomic<bool> stopping_{false};
+  // Held around the system call alone, which the kernel serialises anyway: a connection that was
+  // just armed can become ready, and end, before the thread that armed it is back from the call.
+  Mutex arming_;
   Mutex mutex_;
   std::vector<std::function<void()>> posted_ GUARDED_BY(mutex_);
 };
