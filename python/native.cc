@@ -16,7 +16,10 @@
 #include "base/clock.h"
 #include "client/client.h"
 #include "client/connection.h"
+#include "client/download.h"
 #include "client/http_client.h"
+#include "client/transfer.h"
+#include "client/upload.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;  // NOLINT(google-build-using-namespace): "name"_a, nothing else
@@ -141,6 +144,31 @@ class Stream {
   const std::shared_ptr<Clock> clock_;  // shared with the Http it came from, which it may outlive
 };
 
+nb::dict to_dict(const client::TransferSummary& summary) {
+  nb::dict dict;
+  dict["files"] = summary.files;
+  dict["size_bytes"] = summary.size_bytes;
+  dict["files_skipped"] = summary.files_skipped;
+  dict["bytes_resumed"] = summary.bytes_resumed;
+  dict["warnings"] = summary.warnings;
+  nb::list failures;
+  for (const client::TransferFailure& failure : summary.failures) {
+    failures.append(nb::make_tuple(failure.path, std::string(to_string(failure.error.code())),
+                                   failure.error.message()));
+  }
+  dict["failures"] = failures;
+  return dict;
+}
+
+// What Python says about a transfer; `progress` is None or called with four counts and a name.
+struct TransferSettings {
+  std::size_t jobs;
+  bool verify;
+  bool force;
+  bool durable;
+  nb::object progress;
+};
+
 // One daemon.
 class Http {
  public:
@@ -205,7 +233,57 @@ class Http {
     return std::make_unique<Stream>(value_or_raise(std::move(stream)), clock_);
   }
 
+  nb::dict upload(const std::string& local, const std::string& vfolder, const std::string& path,
+                  bool tree, const TransferSettings& settings) {
+    const client::RemotePlace place{vfolder, path};
+    return transfer(settings, [&](const client::TransferOptions& options) {
+      return tree ? client::upload_tree(client_, local, place, options)
+                  : client::upload_file(client_, local, place, options);
+    });
+  }
+
+  nb::dict download(const std::string& vfolder, const std::string& path, const std::string& local,
+                    bool tree, const TransferSettings& settings) {
+    const client::RemotePlace place{vfolder, path};
+    return transfer(settings, [&](const client::TransferOptions& options) {
+      return tree ? client::download_tree(client_, place, local, options)
+                  : client::download_file(client_, place, local, options);
+    });
+  }
+
  private:
+  nb::dict transfer(
+      const TransferSettings& settings,
+      const std::function<Result<client::TransferSummary>(const client::TransferOptions&)>& run) {
+    SignalWatch watch(*clock_);
+    client::TransferOptions options{
+        .jobs = settings.jobs,
+        .verify = settings.verify,
+        .force = settings.force,
+        .durable = settings.durable,
+        .state_folder =
+            client::cache_folder_path(client::Surroundings::of_process()) + "/transfers",
+        .cancelled = watch.check()};
+    if (!settings.progress.is_none()) {
+      options.progress = [&](const client::Progress& progress) {
+        const nb::gil_scoped_acquire lock;
+        try {
+          settings.progress(progress.bytes_done, progress.bytes_total, progress.files_done,
+                            progress.files_total, progress.current);
+        } catch (nb::python_error& error) {
+          watch.keep(std::move(error));
+        }
+      };
+    }
+    Result<client::TransferSummary> summary = client::TransferSummary();
+    {
+      const nb::gil_scoped_release unlocked;
+      summary = run(options);
+    }
+    watch.rethrow();
+    return to_dict(value_or_raise(std::move(summary)));
+  }
+
   client::HttpResponse exchange(const client::HttpRequest& request,
                                 std::function<Status(std::span<const std::byte>)> sink) {
     SignalWatch watch(*clock_);
@@ -253,7 +331,27 @@ NB_MODULE(_native, module) {
            "headers"_a = Headers())
       .def("request_into", &Http::request_into, "target"_a, "headers"_a, "buffer"_a)
       .def("open_stream", &Http::open_stream, "method"_a, "target"_a, "body"_a = nb::none(),
-           "headers"_a = Headers());
+           "headers"_a = Headers())
+      .def(
+          "upload",
+          [](Http& http, const std::string& local, const std::string& vfolder,
+             const std::string& path, bool tree, std::size_t jobs, bool verify, bool force,
+             bool durable, nb::object progress) {
+            return http.upload(local, vfolder, path, tree,
+                               {jobs, verify, force, durable, std::move(progress)});
+          },
+          "local"_a, "vfolder"_a, "path"_a, nb::kw_only(), "tree"_a, "jobs"_a, "verify"_a,
+          "force"_a, "durable"_a, "progress"_a.none())
+      .def(
+          "download",
+          [](Http& http, const std::string& vfolder, const std::string& path,
+             const std::string& local, bool tree, std::size_t jobs, bool verify, bool force,
+             bool durable, nb::object progress) {
+            return http.download(vfolder, path, local, tree,
+                                 {jobs, verify, force, durable, std::move(progress)});
+          },
+          "vfolder"_a, "path"_a, "local"_a, nb::kw_only(), "tree"_a, "jobs"_a, "verify"_a,
+          "force"_a, "durable"_a, "progress"_a.none());
 }
 
 }  // namespace onggi::python

@@ -59,7 +59,7 @@ class RemotePath:
 
 
 class Transport:
-    """HTTP to the daemon, made when first used, and anew in a forked child: sockets aren't shared."""
+    """HTTP to the daemon, made when first used, and anew in a forked child."""
 
     def __init__(self, url: str, token: str, profile: str) -> None:
         self._settings = (url, token, profile)

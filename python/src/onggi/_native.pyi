@@ -1,8 +1,18 @@
 from collections.abc import Callable, Sequence
+from typing import TypedDict
 
 from typing_extensions import Buffer
 
 Headers = Sequence[tuple[str, str]]
+Progress = Callable[[int, int, int, int, str], object]
+
+class Summary(TypedDict):
+    files: int
+    size_bytes: int
+    files_skipped: int
+    bytes_resumed: int
+    warnings: list[str]
+    failures: list[tuple[str, str, str]]
 
 def xxh3(buffer: Buffer) -> int: ...
 
@@ -35,3 +45,29 @@ class Http:
     def open_stream(
         self, method: str, target: str, body: Buffer | None = None, headers: Headers = ...
     ) -> Stream: ...
+    def upload(
+        self,
+        local: str,
+        vfolder: str,
+        path: str,
+        *,
+        tree: bool,
+        jobs: int,
+        verify: bool,
+        force: bool,
+        durable: bool,
+        progress: Progress | None,
+    ) -> Summary: ...
+    def download(
+        self,
+        vfolder: str,
+        path: str,
+        local: str,
+        *,
+        tree: bool,
+        jobs: int,
+        verify: bool,
+        force: bool,
+        durable: bool,
+        progress: Progress | None,
+    ) -> Summary: ...
