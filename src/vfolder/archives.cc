@@ -68,7 +68,12 @@ class Extraction final : public ExtractSession, private TarHandler {
 
   Status directory(const backend::RelPath& path) override {
     ASSIGN_OR_RETURN(const auto target, below_base(path));
-    RETURN_IF_ERROR(folder_->make_directory(target, true));
+    auto made = folder_->make_directory(target, true);
+    if (!made && made.error().code() == ErrorCode::already_exists) {
+      ASSIGN_OR_RETURN(const auto present, folder_->stat(target));
+      if (present.kind == backend::FileKind::directory) made = {};
+    }
+    RETURN_IF_ERROR(made);
     ++extracted_.directories;
     return {};
   }
