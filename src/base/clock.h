@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -28,18 +29,20 @@ class SystemClock final : public Clock {
   void sleep_for(Duration duration) override;
 };
 
-// A clock that stands still until told; sleeping moves it. Not for use by several sleepers at once.
+// A clock that stands still until told; sleeping moves it.
 class FakeClock final : public Clock {
  public:
   UnixTime now() const override {
-    return UnixTime(std::chrono::duration_cast<std::chrono::milliseconds>(elapsed_));
+    return UnixTime(std::chrono::duration_cast<std::chrono::milliseconds>(elapsed()));
   }
-  SteadyTime steady_now() const override { return SteadyTime(elapsed_); }
-  void sleep_for(Duration duration) override { elapsed_ += duration; }
-  void advance(Duration duration) { elapsed_ += duration; }
+  SteadyTime steady_now() const override { return SteadyTime(elapsed()); }
+  void sleep_for(Duration duration) override { advance(duration); }
+  void advance(Duration duration) { elapsed_ += duration.count(); }
 
  private:
-  Duration elapsed_{0};
+  Duration elapsed() const { return Duration(elapsed_.load()); }
+
+  std::atomic<Duration::rep> elapsed_ = 0;
 };
 
 }  // namespace onggi

@@ -15,9 +15,9 @@ tl::unexpected<Error> missing(const RelPath& path) {
 }
 
 bool is_below(std::string_view path, const RelPath& directory) {
-  return directory.is_root() || (path.size() > directory.text().size() &&
-                                 path.starts_with(directory.text()) &&
-                                 path[directory.text().size()] == '/');
+  return directory.is_root() ||
+         (path.size() > directory.text().size() && path.starts_with(directory.text()) &&
+          path[directory.text().size()] == '/');
 }
 
 std::size_t read_at(const MemoryTree::Content& content, std::uint64_t offset,
@@ -235,8 +235,7 @@ bool has_content(MemoryTree& tree, const RelPath& path) REQUIRES_LOCK(tree.mutex
 
 // What rename(2) refuses, with the same codes.
 Status check_replacement(MemoryTree& tree, const RelPath& to, const MemoryTree::Node& source,
-                         const MemoryTree::Node& target, bool replace)
-    REQUIRES_LOCK(tree.mutex) {
+                         const MemoryTree::Node& target, bool replace) REQUIRES_LOCK(tree.mutex) {
   if (!replace) return fail(ErrorCode::already_exists, "'" + to.text() + "' exists already");
   if (target.info.kind != source.info.kind) {
     return fail(ErrorCode::conflict, "a file and a directory cannot replace each other");
