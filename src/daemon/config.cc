@@ -136,9 +136,8 @@ bool assign_text_to(std::string_view text, std::string* target) {
 }
 
 bool assign_text_to(std::string_view text, std::uint64_t* target) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *target);
-  return error == std::errc() && stop == end;
+  const std::from_chars_result parsed = std::from_chars(text.begin(), text.end(), *target);
+  return parsed.ec == std::errc() && parsed.ptr == text.end();
 }
 
 bool assign_text_to(std::string_view text, bool* target) {
@@ -168,19 +167,18 @@ class FileReader {
 
   Status read(const toml::table& table, const std::string& section) {
     for (const auto& [name, node] : table) {
-      const std::string key = section + std::string(name.str());
-      if (key == "volumes") {
-        RETURN_IF_ERROR(read_volumes(node));
-      } else if (node.is_table() && is_section(key)) {
-        RETURN_IF_ERROR(read(*node.as_table(), key + "."));
-      } else {
-        RETURN_IF_ERROR(read_setting(key, node));
-      }
+      RETURN_IF_ERROR(read_node(section + std::string(name.str()), node));
     }
     return {};
   }
 
  private:
+  Status read_node(const std::string& key, const toml::node& node) {
+    if (key == "volumes") return read_volumes(node);
+    if (node.is_table() && is_section(key)) return read(*node.as_table(), key + ".");
+    return read_setting(key, node);
+  }
+
   std::string origin(const toml::node& node) const {
     return fmt::format("{}:{}", name_, node.source().begin.line);
   }
@@ -325,6 +323,7 @@ Result<Config> load_config(const std::string& path, const Environment& environme
 Result<std::string> data_path(const Config& config) {
   if (!config.data.path.empty()) return config.data.path;
   if (geteuid() == 0) return "/var/lib/onggi";
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): read before the first thread starts
   const char* home = std::getenv("HOME");
   if (home == nullptr || *home == '\0') {
     return fail(ErrorCode::invalid_argument,

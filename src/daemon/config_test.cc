@@ -24,7 +24,7 @@ TEST(ConfigTest, HasDefaultsWithoutAFile) {
 
 TEST(ConfigTest, ReadsItsOwnSample) {
   // Uncommented, so that every default passes its own check.
-  std::string text(sample_toml());
+  const std::string text(sample_toml());
   std::string active;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);

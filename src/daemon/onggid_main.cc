@@ -78,6 +78,7 @@ sigset_t stop_signals() {
 
 // sd_notify(3), without the library.
 void tell_systemd(std::string_view state) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here ever changes the environment
   const char* path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address{};
   if (path == nullptr || std::strlen(path) >= sizeof(address.sun_path)) return;

@@ -1,6 +1,7 @@
 #include "daemon/profiles.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -30,6 +31,7 @@ bool is_program(const fs::path& path) {
 std::string find_python() {
   const fs::path beside = own_folder() / "python3";
   if (is_program(beside)) return beside;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here ever changes the environment
   const char* path = std::getenv("PATH");
   std::string_view rest = path == nullptr ? "" : path;
   while (!rest.empty()) {

@@ -11,6 +11,12 @@
 #include "active/task_service.h"
 #include "api/native/native_api.h"
 #include "backend/backend.h"
+#include "backend/layers/limit.h"
+#include "backend/layers/metrics_layer.h"
+#include "backend/layers/retry.h"
+#include "backend/layers/timeout.h"
+#include "backend/memory/memory_backend.h"
+#include "backend/posix/posix_backend.h"
 #include "backend/registry.h"
 #include "base/clock.h"
 #include "base/file_descriptor.h"
@@ -80,17 +86,17 @@ vfolder::AuthorityOptions authority_options(const TokensConfig& config) {
 }
 
 Error with_remedy(const Error& error, const ServerConfig& config) {
-  return Error(
-      error.code(),
-      fmt::format("cannot listen on {}:{}: {}. Is another onggid running? Stop it, or choose "
-                  "another port with --port",
-                  config.address, config.port, error.message()));
+  return {error.code(),
+          fmt::format("cannot listen on {}:{}: {}. Is another onggid running? Stop it, or choose "
+                      "another port with --port",
+                      config.address, config.port, error.message())};
 }
 
 // A volume "local" in the data folder, unless the configuration names others.
 Result<std::vector<vfolder::VolumeConfig>> configured_volumes(const Config& config,
                                                               const std::string& data) {
   std::vector<vfolder::VolumeConfig> volumes;
+  volumes.reserve(config.volumes.size() + 1);
   for (const VolumeTable& table : config.volumes) {
     volumes.push_back(
         {.name = table.name, .spec = {.backend = table.backend, .options = table.options}});
@@ -104,25 +110,39 @@ Result<std::vector<vfolder::VolumeConfig>> configured_volumes(const Config& conf
   return volumes;
 }
 
-void register_backends(backend::Registry& /*registry*/) {}
+// The backends of this build.
+void register_backends(backend::Registry& registry, const Clock& clock) {
+  registry.add("posix", backend::open_posix_backend);
+  registry.add("memory", [&clock](const backend::BackendSpec& spec) {
+    return backend::open_memory_backend(spec, clock);
+  });
+}
 
-struct LayerParts {
-  metrics::Registry& metrics;
-  Clock& clock;
-};
-
+// Outermost first. Order is meaning: metrics see what callers see, retry sees one attempt.
 std::unique_ptr<backend::Backend> with_layers(std::unique_ptr<backend::Backend> raw,
-                                              const std::string& /*volume*/,
-                                              const StorageConfig& /*config*/,
-                                              LayerParts /*parts*/) {
-  return raw;
+                                              const std::string& volume,
+                                              const StorageConfig& config,
+                                              metrics::Registry& metrics, Clock& clock) {
+  backend::LimitOptions limit;
+  limit.in_flight_max = config.volume_operations_max;
+  limit.waiting_max = config.volume_waiting_max;
+  backend::TimeoutOptions timeout;
+  timeout.limit = seconds(config.timeout_seconds);
+  timeout.threads = config.volume_operations_max;
+  timeout.queue_max = config.volume_waiting_max;
+  backend::RetryOptions retry;
+  retry.attempts_max = static_cast<int>(config.attempts_max);
+  auto limited = backend::with_limit(std::move(raw), volume, limit, metrics);
+  auto timed = backend::with_timeout(std::move(limited), volume, timeout);
+  auto retried = backend::with_retry(std::move(timed), retry, clock);
+  return backend::with_metrics(std::move(retried), volume, metrics, clock);
 }
 
 // In the order they are built; members go backwards.
 class Node final : public Daemon {
  public:
-  Node(const Config& config, std::string data, FileDescriptor lock)
-      : config_(config), data_(std::move(data)), lock_(std::move(lock)) {}
+  Node(Config config, std::string data, FileDescriptor lock)
+      : config_(std::move(config)), data_(std::move(data)), lock_(std::move(lock)) {}
   ~Node() override { stop(milliseconds(0)); }
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -165,11 +185,11 @@ class Node final : public Daemon {
 
 Status Node::open_storage() {
   ASSIGN_OR_RETURN(catalog_, catalog::open_sqlite_catalog({.path = data_ + "/catalog.sqlite"}));
-  register_backends(backends_);
+  register_backends(backends_, clock_);
   vfolder::VolumesOptions volumes;
   ASSIGN_OR_RETURN(volumes.configured, configured_volumes(config_, data_));
   volumes.wrap = [this](std::unique_ptr<backend::Backend> raw, const std::string& volume) {
-    return with_layers(std::move(raw), volume, config_.storage, {metrics_, clock_});
+    return with_layers(std::move(raw), volume, config_.storage, metrics_, clock_);
   };
   volumes_ = std::make_unique<vfolder::Volumes>(*catalog_, backends_, clock_, std::move(volumes));
   RETURN_IF_ERROR(volumes_->open_all());
@@ -243,8 +263,8 @@ std::string Node::greeting() const {
 bool Node::stop(milliseconds grace) {
   if (std::exchange(stopped_, true)) return finished_;
   if (sweeper_) sweeper_->stop();
-  // Side by side, since a response that streams a task ends only with the task. Tasks get a little
-  // less time, so that their last frames still reach the client.
+  // Side by side, since a response that streams a task ends only with the task. Tasks get a
+  // little less time, so that their last frames still reach the client.
   std::thread tasks([this, grace] {
     if (tasks_) tasks_->stop(grace * 9 / 10);
   });

@@ -24,9 +24,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::optional<std::uint64_t> parse_number(std::string_view text) {
   std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
+  const std::from_chars_result parsed = std::from_chars(text.begin(), text.end(), value);
+  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != text.end()) return std::nullopt;
   return value;
 }
 

@@ -55,10 +55,15 @@ Result<Entry> NativeApi::stat_entry(const Call& call, const StatEntryParams& par
 
 Result<Entry> NativeApi::create_directory(const Call& call, const CreateDirectoryParams& params) {
   ASSIGN_OR_RETURN(const backend::RelPath path, backend::RelPath::parse(params.path));
-  ASSIGN_OR_RETURN(
-      const backend::FileInfo info,
-      services_.files.make_directory(call.caller, params.vfolder, path, params.parents));
-  return entry_of(path.text(), info);
+  Result<backend::FileInfo> info =
+      services_.files.make_directory(call.caller, params.vfolder, path, params.parents);
+  if (!info && params.parents && info.error().code() == ErrorCode::already_exists) {
+    // As mkdir -p: what is there already will do, if it is a directory.
+    const Result<backend::FileInfo> there = services_.files.stat(call.caller, params.vfolder, path);
+    if (there && there->kind == backend::FileKind::directory) info = there;
+  }
+  if (!info) return tl::unexpected(std::move(info).error());
+  return entry_of(path.text(), *info);
 }
 
 Result<Entry> NativeApi::move_entry(const Call& call, const MoveEntryParams& params,

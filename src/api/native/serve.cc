@@ -42,7 +42,7 @@ http::Response serve(Gatekeeper& gate, http::Request& request, Access access,
                      const std::function<Result<http::Response>(const Call&)>& work) {
   Result<http::Response> result =
       gate.authorize(request, access).and_then([&](vfolder::Principal caller) {
-        return work(Call{request, std::move(caller)});
+        return work({.request = request, .caller = std::move(caller)});
       });
   http::Response response =
       result ? *std::move(result) : error_response(result.error(), request.request_id);
@@ -54,7 +54,7 @@ http::Intake receive(Gatekeeper& gate, http::Request& request, Access access,
                      const std::function<Result<http::Intake>(const Call&)>& work) {
   Result<http::Intake> result =
       gate.authorize(request, access).and_then([&](vfolder::Principal caller) {
-        return work(Call{request, std::move(caller)});
+        return work({.request = request, .caller = std::move(caller)});
       });
   http::Intake intake;
   if (result) {
