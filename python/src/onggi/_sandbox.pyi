@@ -3,7 +3,7 @@
 from typing import Any, TypedDict
 
 class Order(TypedDict):
-    """What a forked worker finds behind its walls."""
+    """Where a forked worker finds its descriptors, once behind its walls."""
 
     socket_fd: int
     arena_fd: int
@@ -12,4 +12,10 @@ def xxh3(data: Any) -> int:
     """XXH3-64 of a bytes-like object."""
 
 def serve(control_fd: int, information: str, binds: list[str]) -> Order:
-    """Forks workers for the broker. Returns only in a worker, behind its walls."""
+    """Fork workers for the broker. Returns only in a worker, behind its walls.
+
+    Raises StopIteration once the broker has gone.
+    """
+
+def report_failure(control_fd: int, text: str) -> None:
+    """Tell the broker why this zygote cannot serve."""

@@ -115,7 +115,7 @@ class Channel:
         return self._waiting.popleft()
 
     def reserve(self, nbytes: int) -> Reservation:
-        """Space for a result of `nbytes`. Waits for earlier results to be sent while all is full."""
+        """Space for a result of `nbytes`. Waits for earlier results to go while all is full."""
         if nbytes > self._arena.size:
             raise ArenaFull(
                 f"a result of {nbytes:,} bytes does not fit the worker's arena of "
