@@ -39,7 +39,7 @@ std::size_t BodyReader::take(InputBuffer& buffer, std::span<std::byte> out) {
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(data_left(), held));
     if (part == 0) break;
     const auto bytes = std::as_bytes(std::span(buffer.view())).first(part);
-    std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<std::ptrdiff_t>(taken));
+    std::ranges::copy(bytes, out.begin() + static_cast<std::ptrdiff_t>(taken));
     buffer.consume(part);
     took(part);
     taken += part;

@@ -85,6 +85,7 @@ class Connection final : public Watcher {
   void run_intake();
   void pump();
   Pumped pump_once();
+  Response sink_response(Pumped last);
   void say_continue();
   void respond(Response response, Where where);
   void flush_on_loop() { flush(Where::loop); }

@@ -28,11 +28,10 @@ constexpr std::size_t kCollectTurnBytes = 1 << 20;
 constexpr std::size_t kRequestIdBytesMax = 128;
 
 bool is_sane_id(std::string_view id) {
-  return !id.empty() && id.size() <= kRequestIdBytesMax &&
-         std::all_of(id.begin(), id.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '-' || c == '_' || c == '.';
-         });
+  return !id.empty() && id.size() <= kRequestIdBytesMax && std::ranges::all_of(id, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  });
 }
 
 std::uint32_t events_for(IoState state) {
@@ -48,12 +47,13 @@ Response busy(std::string_view detail, std::string_view request_id) {
 // Handlers return errors; what they throw is our bug, and must not take the daemon down.
 template <typename Call>
 auto call_out(const Request& request, Call call) -> decltype(call()) {
-  std::string what = "unknown exception";
+  std::string what;
   try {
     return call();
   } catch (const std::exception& e) {
     what = e.what();
   } catch (...) {
+    what = "not a std::exception";
   }
   LOG_ERROR("handler threw", {{"request_id", request.request_id}, {"error", what}});
   if constexpr (std::is_same_v<decltype(call()), Response>) {
@@ -199,32 +199,31 @@ void Connection::run_intake() {
 
 void Connection::pump() {
   const SteadyTime since = steady_clock::now();
-  const Request& request = exchange_->head.request;
-  while (true) {
-    switch (call_out(request, [this] { return pump_once(); })) {
-      case Pumped::some:
-        if (yield_pool(since, &Connection::pump)) return;
-        break;
-      case Pumped::blocked:
-        return pause(&Connection::pump, events_for(exchange_->wanted));
-      case Pumped::complete: {
-        Response response = call_out(request, [this] { return exchange_->sink->finish(); });
-        exchange_->sink.reset();
-        return respond(std::move(response), Where::pool);
-      }
-      case Pumped::gone:
-        return end();
-      case Pumped::malformed:
-        core_.metrics.rejected("malformed");
-        return respond(
-            problem(400, "invalid_argument", "the chunked body is malformed", request.request_id),
-            Where::pool);
-      case Pumped::threw:
-        exchange_->sink.reset();
-        return respond(problem(500, "internal", "the request failed", request.request_id),
-                       Where::pool);
-    }
+  Exchange& x = *exchange_;
+  Pumped last = Pumped::some;
+  while (last == Pumped::some) {
+    if (yield_pool(since, &Connection::pump)) return;
+    last = call_out(x.head.request, [this] { return pump_once(); });
   }
+  if (last == Pumped::blocked) return pause(&Connection::pump, events_for(x.wanted));
+  if (last == Pumped::gone) return end();
+  respond(sink_response(last), Where::pool);
+}
+
+Response Connection::sink_response(Pumped last) {
+  Exchange& x = *exchange_;
+  const std::string& id = x.head.request.request_id;
+  Response response;
+  if (last == Pumped::complete) {
+    response = call_out(x.head.request, [&x] { return x.sink->finish(); });
+  } else if (last == Pumped::malformed) {
+    core_.metrics.rejected("malformed");
+    response = problem(400, "invalid_argument", "the chunked body is malformed", id);
+  } else {
+    response = problem(500, "internal", "the request failed", id);
+  }
+  x.sink.reset();
+  return response;
 }
 
 // Fills the sink's buffer once, as far as bytes come, and commits.
@@ -306,7 +305,8 @@ void Connection::respond(Response response, Where where) {
     x.stream_framing = fields.framing;
     return begin_stream(std::move(head), where);
   }
-  x.out.emplace(std::move(head), std::move(response.text), std::move(response.file));
+  x.out = std::make_unique<Outgoing>(std::move(head), std::move(response.text),
+                                     std::move(response.file));
   flush(where);
 }
 

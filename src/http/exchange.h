@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "http/body_reader.h"
@@ -25,7 +24,7 @@ struct Connection::Exchange {
   std::unique_ptr<Sink> sink;
   IoState wanted = IoState::ready;  // what a paused sink waits for
 
-  std::optional<Outgoing> out;
+  std::unique_ptr<Outgoing> out;
 
   std::unique_ptr<Stream> stream;
   std::string stream_head;

@@ -1,6 +1,7 @@
 #include "http/head_parser.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -25,7 +26,7 @@ bool is_token_char(char c) {
 }
 
 bool is_token(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), is_token_char);
+  return !text.empty() && std::ranges::all_of(text, is_token_char);
 }
 
 bool is_control(char c) {
@@ -39,10 +40,14 @@ std::string_view trim(std::string_view text) {
 }
 
 std::optional<Method> parse_method(std::string_view text) {
-  static constexpr std::pair<std::string_view, Method> kMethods[] = {
-      {"GET", Method::get},        {"HEAD", Method::head},   {"PUT", Method::put},
-      {"POST", Method::post},      {"PATCH", Method::patch}, {"DELETE", Method::del},
-      {"OPTIONS", Method::options}};
+  static constexpr auto kMethods =
+      std::to_array<std::pair<std::string_view, Method>>({{"GET", Method::get},
+                                                          {"HEAD", Method::head},
+                                                          {"PUT", Method::put},
+                                                          {"POST", Method::post},
+                                                          {"PATCH", Method::patch},
+                                                          {"DELETE", Method::del},
+                                                          {"OPTIONS", Method::options}});
   for (const auto& [name, method] : kMethods) {
     if (name == text) return method;
   }
@@ -69,8 +74,8 @@ Refused parse_target(std::string_view target, Request& request) {
   if (target.size() > kTargetBytesMax) {
     return Refusal{.status = 414, .code = "too_large", .detail = "the request target is too long"};
   }
-  const bool printable = std::all_of(target.begin(), target.end(),
-                                     [](char c) { return c > 0x20 && c < 0x7f && c != '#'; });
+  const bool printable =
+      std::ranges::all_of(target, [](char c) { return c > 0x20 && c < 0x7f && c != '#'; });
   if (target.empty() || !printable) return malformed("the request target has forbidden characters");
   request.target = target;
   if (target.starts_with("http://") || target.starts_with("https://")) {
@@ -179,7 +184,7 @@ Refused parse_field(std::string_view line, Head& head, Framing& framing) {
     return malformed("a header field has no valid name");
   }
   const std::string_view value = trim(line.substr(colon + 1));
-  if (std::any_of(value.begin(), value.end(), is_control)) {
+  if (std::ranges::any_of(value, is_control)) {
     return malformed("a header field has control characters");
   }
   if (head.request.headers.all().size() >= kFieldsMax) {

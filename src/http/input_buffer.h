@@ -38,7 +38,8 @@ class InputBuffer {
       std::copy(data_.get() + begin_, data_.get() + end_, data_.get());
     } else {
       const std::size_t capacity = std::max(held + bytes, 2 * capacity_);
-      auto larger = std::make_unique_for_overwrite<char[]>(capacity);
+      // A vector would fill the space with zeros that the socket overwrites.
+      auto larger = std::make_unique_for_overwrite<char[]>(capacity);  // NOLINT(*-avoid-c-arrays)
       std::copy(data_.get() + begin_, data_.get() + end_, larger.get());
       data_ = std::move(larger);
       capacity_ = capacity;
@@ -47,7 +48,7 @@ class InputBuffer {
     end_ = held;
   }
 
-  std::unique_ptr<char[]> data_;
+  std::unique_ptr<char[]> data_;  // NOLINT(*-avoid-c-arrays): see make_room()
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::size_t capacity_ = 0;

@@ -162,7 +162,9 @@ void Listener::on_ready(std::uint32_t /*events*/) {
     FileDescriptor socket(::accept4(socket_.get(), &from.any, &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
       starved_ = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-      if (starved_) LOG_WARN("cannot accept connections", {{"error", std::strerror(errno)}});
+      if (starved_)
+        LOG_WARN("cannot accept connections",
+                 {{"error", error_from_errno(errno, "accept4").message()}});
       if (errno == ECONNABORTED || errno == EINTR) continue;
       break;
     }

@@ -73,13 +73,13 @@ IoStep Outgoing::send(Transport& transport) {
     const std::array<std::span<const std::byte>, 2> pieces = {
         as_bytes(std::string_view(head_).substr(std::min(sent_, head_.size()))),
         as_bytes(std::string_view(text_).substr(of_text))};
-    const IoStep step = transport.write(pieces, file_ && file_->length > 0);
+    const IoStep step = transport.write(pieces, file_.length > 0);
     sent_ += step.bytes;
     return step;
   }
-  const IoStep step = transport.send_file(file_->file.get(), file_->offset, file_->length);
-  file_->offset += step.bytes;
-  file_->length -= step.bytes;
+  const IoStep step = transport.send_file(file_.file.get(), file_.offset, file_.length);
+  file_.offset += step.bytes;
+  file_.length -= step.bytes;
   return step;
 }
 

@@ -41,19 +41,21 @@ std::string head_text(const Response& response, const HeadFields& fields);
 class Outgoing {
  public:
   Outgoing(std::string head, std::string text, std::optional<FileBody> file)
-      : head_(std::move(head)), text_(std::move(text)), file_(std::move(file)) {}
+      : head_(std::move(head)),
+        text_(std::move(text)),
+        has_file_(file.has_value()),
+        file_(file ? *std::move(file) : FileBody{}) {}
 
-  bool done() const {
-    return sent_ == head_.size() + text_.size() && (!file_ || file_->length == 0);
-  }
-  bool has_file() const { return file_.has_value(); }
+  bool done() const { return sent_ == head_.size() + text_.size() && file_.length == 0; }
+  bool has_file() const { return has_file_; }
   // Sends some; ended also when the file is shorter than promised.
   IoStep send(Transport& transport);
 
  private:
   std::string head_;
   std::string text_;
-  std::optional<FileBody> file_;
+  bool has_file_;
+  FileBody file_;
   std::size_t sent_ = 0;  // of head and text
 };
 

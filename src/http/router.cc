@@ -1,6 +1,7 @@
 #include "http/router.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <boost/json.hpp>
@@ -156,7 +157,7 @@ std::string_view to_string(Method method) {
 }
 
 std::string_view reason_phrase(int status) {
-  static constexpr std::pair<int, std::string_view> kPhrases[] = {
+  static constexpr auto kPhrases = std::to_array<std::pair<int, std::string_view>>({
       {100, "Continue"},
       {200, "OK"},
       {201, "Created"},
@@ -195,11 +196,10 @@ std::string_view reason_phrase(int status) {
       {504, "Gateway Timeout"},
       {505, "HTTP Version Not Supported"},
       {507, "Insufficient Storage"},
-  };
+  });
   const auto* const found =
-      std::find_if(std::begin(kPhrases), std::end(kPhrases),
-                   [status](const auto& phrase) { return phrase.first == status; });
-  return found == std::end(kPhrases) ? std::string_view("Unknown") : found->second;
+      std::ranges::find(kPhrases, status, [](const auto& phrase) { return phrase.first; });
+  return found == kPhrases.end() ? std::string_view("Unknown") : found->second;
 }
 
 }  // namespace onggi::http

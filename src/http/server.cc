@@ -137,9 +137,9 @@ bool EpollServer::stop(std::chrono::milliseconds grace) {
 
 }  // namespace
 
-ServerCore::ServerCore(const ServerOptions& server_options, const Router& server_router,
+ServerCore::ServerCore(ServerOptions server_options, const Router& server_router,
                        metrics::Registry& registry)
-    : options(server_options),
+    : options(std::move(server_options)),
       router(server_router),
       metrics(registry),
       handlers({.name = "http",

@@ -21,7 +21,7 @@ class Connection;
 
 // What the connections of one server share. Members are const, thread-safe, or say whose they are.
 struct ServerCore {
-  ServerCore(const ServerOptions& server_options, const Router& server_router,
+  ServerCore(ServerOptions server_options, const Router& server_router,
              metrics::Registry& registry);
   ~ServerCore();
   ServerCore(const ServerCore&) = delete;
