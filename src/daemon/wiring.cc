@@ -1,11 +1,13 @@
 #include "daemon/wiring.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "active/task_service.h"
@@ -138,6 +140,19 @@ std::unique_ptr<backend::Backend> with_layers(std::unique_ptr<backend::Backend> 
   return backend::with_metrics(std::move(retried), volume, metrics, clock);
 }
 
+// A volume that cannot be opened now may be later; one of a backend that is not there never can.
+Status check_backends(const std::vector<vfolder::VolumeConfig>& volumes,
+                      const backend::Registry& registry) {
+  const std::vector<std::string> known = registry.names();
+  for (const vfolder::VolumeConfig& volume : volumes) {
+    if (std::ranges::find(known, volume.spec.backend) != known.end()) continue;
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("volumes.backend of {}: there is no backend {}; this build has {}",
+                            volume.name, volume.spec.backend, fmt::join(known, ", ")));
+  }
+  return {};
+}
+
 // In the order they are built; members go backwards.
 class Node final : public Daemon {
  public:
@@ -188,6 +203,7 @@ Status Node::open_storage() {
   register_backends(backends_, clock_);
   vfolder::VolumesOptions volumes;
   ASSIGN_OR_RETURN(volumes.configured, configured_volumes(config_, data_));
+  RETURN_IF_ERROR(check_backends(volumes.configured, backends_));
   volumes.wrap = [this](std::unique_ptr<backend::Backend> raw, const std::string& volume) {
     return with_layers(std::move(raw), volume, config_.storage, metrics_, clock_);
   };

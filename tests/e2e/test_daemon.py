@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Daemon, StartDaemon
+from node_under_test import Daemon, StartDaemon
 
 MIB = 1 << 20
 TUS = {"Tus_Resumable": "1.0.0"}
@@ -344,17 +344,15 @@ def test_full_disk_is_507_and_leaves_no_staging(daemon: Daemon, small_disk: Path
     assert chunked.status == 507
     assert list(small_disk.glob("**/.upload/*")) == []
 
-    upload = begin_tus(daemon, vfolder, 8 * MIB)
-    patch = daemon.send(
-        "PATCH",
-        upload,
-        os.urandom(8 * MIB),
+    # A resumable upload is told before its first byte.
+    begin = daemon.send(
+        "POST",
+        f"/v1/vfolders/{vfolder}/uploads",
         **TUS,
-        Content_Type=BYTES_TYPE,
-        Upload_Offset="0",
+        Upload_Length=str(8 * MIB),
+        Upload_Metadata="path YQ==",
     )
-    assert patch.status == 507
-    assert daemon.send("DELETE", upload, **TUS).status == 204
+    assert begin.status == 507
     assert list(small_disk.glob("**/.upload/*")) == []
 
     assert daemon.send("GET", f"{files}/fits").body == b"x" * MIB

@@ -44,7 +44,7 @@ int http_status(ErrorCode code) {
 http::Response error_response(const Error& error, std::string_view request_id,
                               std::optional<int> status) {
   const int code = status.value_or(http_status(error.code()));
-  if (code >= 500 && code != 507) {
+  if (code == 500) {
     LOG_ERROR("request failed", {{"request_id", request_id},
                                  {"code", to_string(error.code())},
                                  {"error", error.message()}});

@@ -94,6 +94,13 @@ http::Response task_response(std::shared_ptr<active::Task> task) {
   return response;
 }
 
+// A frame that differs from its checksum was broken on its way here: the sender's to repeat.
+http::Response frames_error(const Error& error, std::string_view request_id) {
+  const bool mismatch = error.code() == ErrorCode::corruption;
+  return mismatch ? error_response({ErrorCode::invalid_argument, error.message()}, request_id)
+                  : error_response(error, request_id);
+}
+
 std::optional<Uuid> visible_tenant(const vfolder::Principal& caller) {
   return caller.is_admin() ? std::nullopt : std::optional(caller.tenant);
 }
@@ -141,7 +148,7 @@ Result<http::Intake> NativeApi::create_task(const Call& call) {
   return take_into<TaskSession>(
       std::move(session), [](TaskSession& open) { return open.finish().map(task_response); },
       [request_id = call.request.request_id](const Error& error) {
-        return error_response(error, request_id);
+        return frames_error(error, request_id);
       });
 }
 
@@ -168,7 +175,7 @@ Result<http::Intake> NativeApi::send_commands(const Call& call, const SendComman
         return response;
       },
       [request_id = call.request.request_id](const Error& error) {
-        return error_response(error, request_id);
+        return frames_error(error, request_id);
       });
 }
 
