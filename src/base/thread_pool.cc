@@ -1,5 +1,6 @@
 #include "base/thread_pool.h"
 
+#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
@@ -14,18 +15,31 @@ ThreadPool::~ThreadPool() {
 }
 
 Status ThreadPool::submit(std::function<void()> job) {
-  const MutexLock lock(mutex_);
-  if (closing_) return fail(ErrorCode::resource_exhausted, options_.name + " is closing");
-  if (queue_.size() >= options_.queue_max) {
-    return fail(ErrorCode::resource_exhausted, options_.name + "'s queue is full");
+  {
+    const MutexLock lock(mutex_);
+    if (closing_) return fail(ErrorCode::resource_exhausted, options_.name + " is closing");
+    if (queue_.size() >= options_.queue_max) {
+      return fail(ErrorCode::resource_exhausted, options_.name + "'s queue is full");
+    }
+    if (queue_.size() >= idle_ && threads_.size() < options_.threads) {
+      RETURN_IF_ERROR(add_thread());
+    }
+    queue_.push_back(std::move(job));
   }
-  queue_.push_back(std::move(job));
-  if (queue_.size() > idle_ && threads_.size() < options_.threads) {
-    const std::string name = fmt::format("{}-{}", options_.name, threads_.size()).substr(0, 15);
+  wake_.notify_one();  // after unlocking, or the thread would wake only to wait for the lock
+  return {};
+}
+
+Status ThreadPool::add_thread() {
+  const std::string name = fmt::format("{}-{}", options_.name, threads_.size()).substr(0, 15);
+  try {
     threads_.emplace_back([this] { run(); });
-    ::pthread_setname_np(threads_.back().native_handle(), name.c_str());
+  } catch (const std::system_error& error) {
+    if (!threads_.empty()) return {};  // the others do it
+    return fail(ErrorCode::resource_exhausted,
+                fmt::format("{} cannot start a thread: {}", options_.name, error.what()));
   }
-  wake_.notify_one();
+  ::pthread_setname_np(threads_.back().native_handle(), name.c_str());
   return {};
 }
 

@@ -37,6 +37,7 @@ class ThreadPool {
   std::size_t running() const EXCLUDES_LOCK(mutex_);
 
  private:
+  Status add_thread() REQUIRES_LOCK(mutex_);
   void run();
 
   const ThreadPoolOptions options_;

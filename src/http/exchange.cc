@@ -199,7 +199,7 @@ void Connection::run_intake() {
 
 void Connection::pump() {
   const SteadyTime since = steady_clock::now();
-  Exchange& x = *exchange_;
+  const Exchange& x = *exchange_;
   Pumped last = Pumped::some;
   while (last == Pumped::some) {
     if (yield_pool(since, &Connection::pump)) return;

@@ -58,12 +58,12 @@ void print_histogram(std::string& out, const std::string& name, const std::strin
 }  // namespace
 
 Histogram::Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)) {
-  CHECK(std::is_sorted(bounds_.begin(), bounds_.end()));
+  CHECK(std::ranges::is_sorted(bounds_));
   for (std::size_t i = 0; i <= bounds_.size(); ++i) buckets_.emplace_back(0);
 }
 
 void Histogram::observe(double value) {
-  const auto bound = std::lower_bound(bounds_.begin(), bounds_.end(), value);
+  const auto bound = std::ranges::lower_bound(bounds_, value);
   const auto i = static_cast<std::size_t>(std::distance(bounds_.begin(), bound));
   buckets_[i].fetch_add(1, std::memory_order_relaxed);
   sum_.fetch_add(value, std::memory_order_relaxed);
@@ -111,10 +111,10 @@ Gauge& Registry::gauge(std::string_view name, std::string_view help, const Label
 }
 
 Histogram& Registry::histogram(std::string_view name, std::string_view help, const Labels& labels,
-                               std::vector<double> bounds) {
+                               const std::vector<double>& bounds) {
   const MutexLock lock(mutex_);
   return family(name, help, "histogram")
-      .histograms.try_emplace(label_text(labels), std::move(bounds))
+      .histograms.try_emplace(label_text(labels), bounds)
       .first->second;
 }
 

@@ -64,7 +64,7 @@ class Registry {
   Counter& counter(std::string_view name, std::string_view help, const Labels& labels = {});
   Gauge& gauge(std::string_view name, std::string_view help, const Labels& labels = {});
   Histogram& histogram(std::string_view name, std::string_view help, const Labels& labels = {},
-                       std::vector<double> bounds = duration_bounds());
+                       const std::vector<double>& bounds = duration_bounds());
   // `read` is called at each scrape.
   void gauge_function(std::string_view name, std::string_view help, std::function<double()> read);
 
