@@ -14,6 +14,11 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from generation import cpp_api, cpp_config, python_types, reference  # noqa: E402
+from generation.model import Api  # noqa: E402
+
 GENERATOR = ROOT / "tools/generate.py"
 
 
@@ -28,13 +33,8 @@ def load(path: Path, name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def generate() -> Any:
-    return load(GENERATOR, "generate")
-
-
-@pytest.fixture(scope="module")
-def api(generate: Any) -> Any:
-    return generate.Api(yaml.safe_load((ROOT / "api/openapi.yaml").read_text()))
+def api() -> Api:
+    return Api(yaml.safe_load((ROOT / "api/openapi.yaml").read_text()))
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +43,20 @@ def config() -> Any:
 
 
 @pytest.fixture(scope="module")
-def types(generate: Any, api: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def types(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("generated") / "api_types.py"
-    generate.write_python(api, path)
+    python_types.write(api, path)
     return load(path, "api_types")
 
 
-def test_operations_have_names_of_their_own(api: Any) -> None:
+def test_operations_have_names_of_their_own(api: Api) -> None:
     names = [operation.id for operation in api.operations]
     assert len(names) == len(set(names))
     assert all(name.islower() and name.isidentifier() for name in names)
 
 
-def test_every_operation_has_a_handler_and_a_route(generate: Any, api: Any, tmp_path: Path) -> None:
-    generate.write_cpp(api, tmp_path)
+def test_every_operation_has_a_handler_and_a_route(api: Api, tmp_path: Path) -> None:
+    cpp_api.write(api, tmp_path)
     handlers = (tmp_path / "handlers.h").read_text()
     bindings = (tmp_path / "bind.cc").read_text()
     for operation in api.operations:
@@ -64,7 +64,7 @@ def test_every_operation_has_a_handler_and_a_route(generate: Any, api: Any, tmp_
         assert f"handlers.{operation.id}(call" in bindings
 
 
-def test_only_health_metrics_version_options_and_transfers_are_open(api: Any) -> None:
+def test_only_health_metrics_version_options_and_transfers_are_open(api: Api) -> None:
     paths = {operation.path for operation in api.operations if operation.access == "open"}
     assert paths == {
         "/healthz",
@@ -79,20 +79,20 @@ def test_only_health_metrics_version_options_and_transfers_are_open(api: Any) ->
     assert opened == ["get_upload_options"]
 
 
-def test_rest_of_path_becomes_a_wildcard(api: Any) -> None:
+def test_rest_of_path_becomes_a_wildcard(api: Api) -> None:
     get_file = next(operation for operation in api.operations if operation.id == "get_file")
     assert get_file.pattern == "/v1/vfolders/{vfolder}/files/{path*}"
 
 
-def test_output_does_not_depend_on_the_run(generate: Any, api: Any, tmp_path: Path) -> None:
-    generate.write_cpp(api, tmp_path / "a")
-    generate.write_cpp(api, tmp_path / "b")
+def test_output_does_not_depend_on_the_run(api: Api, tmp_path: Path) -> None:
+    cpp_api.write(api, tmp_path / "a")
+    cpp_api.write(api, tmp_path / "b")
     for path in (tmp_path / "a").iterdir():
         assert path.read_text() == (tmp_path / "b" / path.name).read_text()
 
 
-def test_sample_is_toml_and_holds_every_default(generate: Any, config: Any) -> None:
-    lines = generate.toml_sample(config).splitlines()
+def test_sample_is_toml_and_holds_every_default(config: Any) -> None:
+    lines = cpp_config.toml_sample(config).splitlines()
     uncommented = [line[1:] if line[:1] == "#" and line[1:2] != " " else line for line in lines]
     sample = tomllib.loads("\n".join(uncommented))
     for setting in config["settings"]:
@@ -132,22 +132,22 @@ def test_python_types_take_newer_servers_and_absent_fields(types: Any) -> None:
     assert types.Move(from_="a", to="b").to_json() == {"from": "a", "to": "b", "replace": False}
 
 
-def test_python_knows_every_operation(types: Any, api: Any) -> None:
+def test_python_knows_every_operation(types: Any, api: Api) -> None:
     assert set(types.OPERATIONS) == {operation.id for operation in api.operations}
     assert types.OPERATIONS["get_file"] == ("GET", "/v1/vfolders/{vfolder}/files/{path}")
 
 
-def test_python_types_are_typed(generate: Any, api: Any, tmp_path: Path) -> None:
-    generate.write_python(api, tmp_path / "_api.py")
+def test_python_types_are_typed(api: Api, tmp_path: Path) -> None:
+    python_types.write(api, tmp_path / "_api.py")
     command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "_api.py"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout
 
 
 def test_reference_names_every_operation_schema_and_setting(
-    generate: Any, api: Any, config: Any, tmp_path: Path
+    api: Api, config: Any, tmp_path: Path
 ) -> None:
-    generate.write_reference(api, config, tmp_path)
+    reference.write(api, config, tmp_path)
     page = (tmp_path / "api.md").read_text()
     assert all(f"`{operation.id}`" in page for operation in api.operations)
     assert all(f"### {name}\n" in page for name in api.schemas)
