@@ -128,6 +128,12 @@ class Channel:
             if not self._arena.taken or not self._take_frame():
                 raise EOFError("the daemon hung up")
 
+    def wait_until_fewer(self, results: int) -> None:
+        """Waits while `results` or more are reserved or on their way: bounds what is made ahead."""
+        while len(self._arena.taken) >= results:
+            if not self._take_frame():
+                raise EOFError("the daemon hung up")
+
     def discard(self, reservation: Reservation) -> None:
         """Gives back what is not going to be sent."""
         self._arena.give_back(reservation.offset)
