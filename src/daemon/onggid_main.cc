@@ -148,6 +148,8 @@ int run(int argc, char** argv) {
   const Result<Config> config = read_config(arguments);
   if (!config) return complain(config.error());
   if (arguments.check_config) {
+    const Status checked = onggi::daemon::check_config(*config);
+    if (!checked) return complain(checked.error());
     fmt::print("the settings are fine\n");
     return 0;
   }

@@ -87,22 +87,39 @@ vfolder::AuthorityOptions authority_options(const TokensConfig& config) {
   return options;
 }
 
+// What one can do about a server that does not start.
+std::string_view remedy_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return "Change server.address, server.unix_socket or server.tls_… in the settings";
+    case ErrorCode::already_exists:
+      return "Stop what listens there, or set another server.unix_socket";
+    case ErrorCode::permission_denied:
+      return "Ports below 1024 need root: choose another with --port";
+    default:
+      return "Is another onggid running? Stop it, or choose another port with --port";
+  }
+}
+
 Error with_remedy(const Error& error, const ServerConfig& config) {
-  return {error.code(),
-          fmt::format("cannot listen on {}:{}: {}. Is another onggid running? Stop it, or choose "
-                      "another port with --port",
-                      config.address, config.port, error.message())};
+  return {error.code(), fmt::format("cannot listen on {}:{}: {}. {}", config.address, config.port,
+                                    error.message(), remedy_of(error.code()))};
+}
+
+std::vector<vfolder::VolumeConfig> volumes_of(const Config& config) {
+  std::vector<vfolder::VolumeConfig> volumes;
+  volumes.reserve(config.volumes.size());
+  for (const VolumeTable& table : config.volumes) {
+    volumes.push_back(
+        {.name = table.name, .spec = {.backend = table.backend, .options = table.options}});
+  }
+  return volumes;
 }
 
 // A volume "local" in the data folder, unless the configuration names others.
 Result<std::vector<vfolder::VolumeConfig>> configured_volumes(const Config& config,
                                                               const std::string& data) {
-  std::vector<vfolder::VolumeConfig> volumes;
-  volumes.reserve(config.volumes.size() + 1);
-  for (const VolumeTable& table : config.volumes) {
-    volumes.push_back(
-        {.name = table.name, .spec = {.backend = table.backend, .options = table.options}});
-  }
+  std::vector<vfolder::VolumeConfig> volumes = volumes_of(config);
   if (!volumes.empty()) return volumes;
   const std::string path = data + "/volumes/local";
   std::error_code error;
@@ -294,6 +311,16 @@ bool Node::stop(milliseconds grace) {
 
 std::string_view version() {
   return ONGGI_VERSION;
+}
+
+Status check_config(const Config& config) {
+  const SystemClock clock;
+  backend::Registry backends;
+  register_backends(backends, clock);
+  RETURN_IF_ERROR(check_backends(volumes_of(config), backends));
+  RETURN_IF_ERROR(task_service_options(config.active));
+  RETURN_IF_ERROR(data_path(config));
+  return {};
 }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(const Config& config) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <generated/daemon/config.h>
 
@@ -12,6 +13,9 @@
 namespace onggi::daemon {
 
 std::string_view version();
+
+// What start() would refuse in the settings, found without starting anything.
+Status check_config(const Config& config);
 
 // One running node: everything that serves, built in order and taken down backwards.
 class Daemon {

@@ -110,6 +110,21 @@ def test_unknown_backend_is_told(program: str, tmp_path: Path) -> None:
     assert "posix" in result.stderr
 
 
+def test_check_config_knows_backends_and_profiles(program: str, tmp_path: Path) -> None:
+    (tmp_path / "onggid.toml").write_text("[[volumes]]\nname = 'a'\nbackend = 'floppy'\n")
+    result = run(program, "--config", str(tmp_path / "onggid.toml"), "--check-config")
+    assert (result.returncode, "floppy" in result.stderr) == (2, True)
+    result = run(program, "--set", "active.profiles=jax", "--check-config")
+    assert (result.returncode, "jax" in result.stderr) == (2, True)
+
+
+def test_socket_path_that_is_too_long_is_told(program: str, tmp_path: Path) -> None:
+    data = tmp_path / ("a" * 120)
+    result = run(program, "--data", str(data), "--port", "0", "--set", "active.enabled=false")
+    assert result.returncode == 2
+    assert "server.unix_socket" in result.stderr
+
+
 def test_sample_is_a_valid_config(program: str, tmp_path: Path) -> None:
     (tmp_path / "onggid.toml").write_text(run(program, "--print-config").stdout)
     result = run(program, "--config", str(tmp_path / "onggid.toml"), "--check-config")

@@ -49,6 +49,11 @@ def types(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return load(path, "api_types")
 
 
+def test_description_is_valid_openapi(api: Api) -> None:
+    validator = pytest.importorskip("openapi_spec_validator")
+    validator.validate(api.document)
+
+
 def test_operations_have_names_of_their_own(api: Api) -> None:
     names = [operation.id for operation in api.operations]
     assert len(names) == len(set(names))

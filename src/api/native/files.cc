@@ -103,7 +103,10 @@ Result<http::Response> NativeApi::read_file(const Call& call, const vfolder::Pri
     response.status = 304;
     return response;
   }
-  RangeChoice choice = choose_range(call.request.headers, info);
+  // Only GET has ranges (RFC 9110 §14.2).
+  RangeChoice choice = call.request.method == http::Method::get
+                           ? choose_range(call.request.headers, info)
+                           : RangeChoice{};
   if (choice.kind == RangeKind::unsatisfiable) return unsatisfiable(info, call.request.request_id);
   if (choice.kind == RangeKind::whole) {
     choice.range = {.first = 0, .length = info.size_bytes};
