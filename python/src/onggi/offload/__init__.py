@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -50,8 +50,8 @@ def offload(
     return OffloadedLoader(loader, settings)
 
 
-def unwrap(loader: DataLoader[T]) -> DataLoader[Any]:
+def unwrap(loader: DataLoader[T]) -> DataLoader[T]:
     """The loader that was wrapped; any other loader as it is."""
-    from onggi.offload.loader import OffloadedLoader
+    from onggi.offload.loader import unwrapped
 
-    return loader.original if isinstance(loader, OffloadedLoader) else loader
+    return unwrapped(loader)

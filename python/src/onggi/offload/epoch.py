@@ -1,4 +1,4 @@
-"""An epoch whose work is done on a node: torch's own schedule, with a task in place of processes."""
+"""An epoch whose work is done on a node: torch's own schedule, a task in place of processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OpenSession = Callable[[int, int, dict[int, rng.States], list[Command]], Session
 def can_draw_ahead(loader: DataLoader[Any]) -> bool:
     """Whether the sampler's order is settled by its first index: then drawing it early changes
     nothing. True of torch's own samplers unless they share a generator with others."""
-    sampler = loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
+    sampler: Any = loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
     if type(sampler) is BatchSampler:
         sampler = sampler.sampler
     if type(sampler) in (RandomSampler, SubsetRandomSampler, WeightedRandomSampler):
@@ -50,8 +50,8 @@ def can_draw_ahead(loader: DataLoader[Any]) -> bool:
 
 
 class StorageEpoch(_BaseDataLoaderIter):
-    """Base of the two kinds. torch's base class draws the base seed and makes the sampler's iterator,
-    so that those are torch's by construction."""
+    """Base of the two kinds. torch's base class draws the base seed and makes the sampler's
+    iterator, so that those are torch's by construction."""
 
     def __init__(
         self, loader: DataLoader[Any], open_session: OpenSession, resume: Position | None
@@ -86,9 +86,13 @@ class StorageEpoch(_BaseDataLoaderIter):
         if self._session is not None:
             self._session.close()
 
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter)
+
     def _receive(self) -> Result:
         assert self._session is not None
-        return self._session.receive(self._timeout or None)
+        timeout: float = self._timeout
+        return self._session.receive(timeout or None)
 
     def _finish(self, batch: Any) -> Any:
         self._yielded += 1
@@ -160,7 +164,9 @@ class StreamsEpoch(StorageEpoch):
 
     def _open(self) -> None:
         commands = [*(self._command(n) for n in sorted(self._tasks)), *self._draw()]
-        self._session = self._open_session(self._streams, self._base_seed, self._states, commands)
+        self._session = self._open_session(
+            self._streams, int(self._base_seed), self._states, commands
+        )
 
     @property
     def can_reconnect(self) -> bool:
@@ -263,7 +269,7 @@ class Wanted:
 
 
 class OwnGeneratorsEpoch(StorageEpoch):
-    """num_workers = 0: samples draw from the process's own generators, between the training's draws.
+    """num_workers = 0: samples draw from the process's own generators, between training's draws.
     Their states go out with a command and come back with its batch. Batches ahead are made on the
     guess that training draws nothing meanwhile; a wrong guess costs time, never exactness."""
 
@@ -274,7 +280,7 @@ class OwnGeneratorsEpoch(StorageEpoch):
         self._wanted: deque[Wanted] = deque()
         self._sequence = 0
         self._expected: rng.States = {}
-        self._session = self._open_session(0, self._base_seed, {}, [])
+        self._session = self._open_session(0, int(self._base_seed), {}, [])
         if resume is None:
             return
         for n in range(resume.yielded):
@@ -284,14 +290,13 @@ class OwnGeneratorsEpoch(StorageEpoch):
                 self._send(Wanted(index), resume.start.states if n == 0 else None, skip=True)
                 self._receive()
         self._yielded = resume.yielded
-        self._resumed = resume.now
 
     def __init__(
         self, loader: DataLoader[Any], open_session: OpenSession, resume: Position | None = None
     ) -> None:
-        self._resumed: rng.States = {}
         super().__init__(loader, open_session, resume)
-        rng.restore(self._resumed)  # the process's generators are part of this loader's state
+        if resume is not None:
+            rng.restore(resume.now)  # the process's generators are part of this loader's state
 
     def position(self) -> Position:
         return Position(0, self._yielded, self._start, None, rng.capture())

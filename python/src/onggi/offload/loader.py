@@ -50,16 +50,20 @@ class Settings:
     transport: Transport | None = None  # in place of the client's HTTP
 
 
+def unwrapped(loader: DataLoader[T]) -> DataLoader[T]:
+    """The loader inside a wrapped one; any other as it is."""
+    return loader.original if isinstance(loader, OffloadedLoader) else loader
+
+
 class OffloadedLoader(DataLoader[T]):
     """What onggi.offload gives. Its attributes are the wrapped loader's own."""
 
     def __init__(self, loader: DataLoader[T], settings: Settings) -> None:
-        if isinstance(loader, OffloadedLoader):
-            loader = loader.original
+        original: DataLoader[T] = unwrapped(loader)
         # Not DataLoader.__init__: the loader has been made already, and stays as it was made.
-        self.__dict__.update(loader.__dict__)
+        self.__dict__.update(original.__dict__)
         self.__dict__["_iterator"] = None
-        self.original = loader
+        self.original = original
         self._settings = settings
         self._policy = make_policy(settings.policy)
         self._client = settings.client
@@ -67,19 +71,21 @@ class OffloadedLoader(DataLoader[T]):
         self._pool = BufferPool()
         self._resume: Position | None = None
         self._running: weakref.ref[LoaderIteration] | None = None
-        self._persistent: Epoch | None = None
+        self._persistent: StreamsEpoch | LocalEpoch | None = None
 
     # ------------------------------------------------------------ as a loader
 
     def __iter__(self) -> Iterator[T]:  # type: ignore[override]
         began = time.perf_counter()
         resume, self._resume = self._resume, None
+        epoch: Epoch
         if self._persistent is not None and resume is None:
-            self._persistent.next_epoch(self)
             epoch = self._persistent
+            epoch.next_epoch(self)
         else:
             epoch = self._open_epoch(resume)
-        if self.persistent_workers and self.num_workers > 0:
+        keep = self.persistent_workers and self.num_workers > 0
+        if keep and not isinstance(epoch, OwnGeneratorsEpoch):
             self._persistent = epoch
         iteration = LoaderIteration(self, epoch, began)
         self._running = weakref.ref(iteration)

@@ -1,4 +1,4 @@
-"""Where an epoch's work is done: in this process's own workers, or on the node that holds the data."""
+"""Where an epoch's work is done: in this process's workers, or on the node that holds the data."""
 
 from __future__ import annotations
 

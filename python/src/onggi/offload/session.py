@@ -49,7 +49,7 @@ def frame(kind: int, body: bytes, channel: int = 0, sequence: int = 0) -> bytes:
 
 
 class ByteStream(Protocol):
-    """Bytes that arrive: `readinto` fills its buffer but at the end, and may be closed meanwhile."""
+    """Bytes that arrive: `readinto` fills its buffer but at the end; may be closed meanwhile."""
 
     def readinto(self, buffer: memoryview, /) -> int: ...
     def close(self) -> None: ...
@@ -160,7 +160,7 @@ class Session:
         return result
 
     def close(self) -> None:
-        """Ends the task: the node kills its workers. Idempotent; returns once the reader is gone."""
+        """Ends the task: the node kills its workers. Returns once the reader is gone."""
         if self._closed.is_set():
             return
         self._closed.set()

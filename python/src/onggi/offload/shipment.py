@@ -94,7 +94,8 @@ def _urls_in(payload: bytes) -> set[str]:
 def _pickle(work: Mapping[str, Any]) -> bytes:
     with _user_modules_by_value(), without_secrets():
         try:
-            return cloudpickle.dumps(dict(work), protocol=5)
+            pickled: bytes = cloudpickle.dumps(dict(work), protocol=5)
+            return pickled
         except Exception as error:
             part = _culprit(work) or "the loader"
             raise CannotShip(f"{part} cannot be pickled: {error}") from error

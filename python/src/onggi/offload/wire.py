@@ -102,8 +102,8 @@ class _Encoder:
         if isinstance(value, np.generic):
             return {"s": self.add(_from_array(np.asarray(value)))}
         raise CannotEncode(
-            f"a batch holds a {kind.__module__}.{kind.__qualname__}; what travels is tensors, NumPy "
-            "arrays, numbers, text, bytes and None in lists, tuples, named tuples and dicts"
+            f"a batch holds a {kind.__module__}.{kind.__qualname__}; what travels is tensors, "
+            "NumPy arrays, numbers, text, bytes and None in lists, tuples, named tuples and dicts"
         )
 
 
@@ -132,7 +132,7 @@ def _from_array(array: np.ndarray[Any, Any]) -> torch.Tensor:
 def _bytes_of(tensor: torch.Tensor) -> memoryview:
     if tensor.numel() == 0:
         return memoryview(b"")
-    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
+    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
 
 
 def encode(
@@ -140,7 +140,7 @@ def encode(
     states: Mapping[str, bytes] | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Image:
-    """The image of a batch, with generator states beside it. Copies no tensor that is contiguous."""
+    """The image of a batch and generator states. Copies no tensor that is contiguous."""
     encoder = _Encoder()
     structure = encoder.node(batch)
     tensors = {name: (tensor, _bytes_of(tensor)) for name, tensor in encoder.tensors.items()}

@@ -1,10 +1,10 @@
 """The data-loader task: torch's worker loop, in the sandbox, for one or several random streams.
 
 A loader with W workers has W streams of random numbers; batch k belongs to stream k mod W. A worker
-hosts some of them, each with its own copy of the data set and its own generator states, so that any
-number of workers gives the batches that torch's own loader would have given (torch.utils.data,
-`_worker_loop`). W = 0 means the client's own generators: their states come with commands and go back
-with results.
+hosts some of them, each with its own copy of the data set and its own generator states, so that
+any number of workers gives the batches that torch's own loader would have given
+(torch.utils.data, `_worker_loop`). W = 0 means the client's own generators: their states come with
+commands and go back with results.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class LoaderTask:
 
 
 class TensorCollator:
-    """default_collate for tensors: torch stacks into shared memory in its workers; here memory is used
+    """default_collate for tensors. torch's workers stack into shared memory; here memory is used
     again once nothing refers to it, since fresh pages cost as much as the copy."""
 
     _KEPT_MAX = 16
@@ -238,7 +238,7 @@ class TensorCollator:
 
 def _storage_uses(tensor: torch.Tensor) -> int:
     storage = tensor.untyped_storage()
-    return int(torch._C._storage_Use_Count(storage._cdata))  # type: ignore[attr-defined]
+    return int(torch._C._storage_Use_Count(storage._cdata))
 
 
 def run(channel: Channel, spec: dict[str, Any], payload: bytes) -> None:

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Formats, layers, types and words. Says what is wrong and fails; changes nothing.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+failed=0
+check() { echo "  $1"; shift; "$@" || failed=1; }
+
+cpp_format() { git ls-files '*.cc' '*.h' | xargs clang-format-19 --dry-run -Werror; }
+python_format() { .venv/bin/ruff format --check -q . && .venv/bin/ruff check -q .; }
+shell_syntax() { git ls-files '*.sh' .ci/run | xargs -n 1 bash -n; }
+
+check "clang-format" cpp_format
+check "layers" .venv/bin/python tools/check_layers.py
+check "words" .venv/bin/python tools/check_words.py
+check "ruff" python_format
+check "mypy --strict" .venv/bin/mypy --no-error-summary python/src/onggi
+check "shell" shell_syntax
+check "api/openapi.yaml" .venv/bin/python -m openapi_spec_validator --errors all api/openapi.yaml
+exit $failed

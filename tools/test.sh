@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Every test there is, from nothing, as `make test` and CI run them. Stages go on after a failure, so that
+# one run says all; the last line counts. `tools/test.sh lint unit` runs only the stages named.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+jobs=$(nproc)
+logs=build/test-logs
+mkdir -p "$logs"
+passed=0 failed=0
+wanted=("$@")
+
+stage() {
+  local name=$1 began=$SECONDS
+  shift
+  if [[ ${#wanted[@]} -gt 0 && ! " ${wanted[*]} " =~ " $name " ]]; then return; fi
+  echo "== $name"
+  if "$@" >"$logs/$name.log" 2>&1; then
+    passed=$((passed + 1))
+    echo "   passed in $((SECONDS - began)) s"
+  else
+    failed=$((failed + 1))
+    echo "   FAILED in $((SECONDS - began)) s; the end of $logs/$name.log:"
+    tail -n 60 "$logs/$name.log" | sed 's/^/   | /'
+  fi
+}
+
+build() { cmake --preset "$1" >/dev/null && cmake --build --preset "$1" -j "$jobs" "${@:2}"; }
+
+# GCC, warnings as errors, every unit test; the Python modules too.
+unit() {
+  cmake --preset dev -DONGGI_PYTHON=ON >/dev/null && cmake --build --preset dev -j "$jobs" &&
+    ctest --preset dev --timeout 300
+}
+
+# Address and undefined-behaviour sanitizers, and clang's analysis of locks.
+asan() { build asan && ctest --preset asan --timeout 600; }
+
+# The thread sanitizer, where threads meet.
+tsan_modules="base io http backend_memory backend_posix backend_layers catalog_sqlite vfolder"
+tsan() {
+  local targets=() module
+  for module in $tsan_modules; do targets+=("${module}_test"); done
+  build tsan --target "${targets[@]}" &&
+    ctest --preset tsan --timeout 600 -R "^(${tsan_modules// /|})\$"
+}
+
+tidy() {
+  git ls-files 'src/*.cc' | grep -v '_test\.cc$' |
+    xargs -P "$jobs" -n 4 clang-tidy-19 --quiet -p build/dev 2>&1 |
+    grep -v 'warnings generated\|Suppressed\|Use -header-filter' | { ! grep -E 'error:|warning:' -A 6; }
+}
+
+# Each fuzzer for some seconds, from its corpus: new crashes, and old ones come back.
+fuzz() {
+  build fuzz || return 1
+  local program name
+  for program in build/fuzz/fuzz/*_fuzz; do
+    [[ -x $program ]] || continue
+    name=$(basename "$program")
+    mkdir -p "build/fuzz/corpus/$name"
+    echo "-- $name"
+    "$program" -max_total_time="${FUZZ_SECONDS:-10}" -timeout=10 -rss_limit_mb=4096 -verbosity=0 \
+      "build/fuzz/corpus/$name" $( [[ -d fuzz/corpus/$name ]] && echo "fuzz/corpus/$name" ) || return 1
+  done
+}
+
+api() { .venv/bin/python tools/run_api_tests.py --program build/dev/bin/onggid; }
+
+# pip install ., and from then on the installed package is what is tested.
+install() { packaging/setup.sh; }
+
+python() { PATH=$PWD/.venv/bin:$PATH ONGGI_BIN=$PWD/build/dev/bin .venv/bin/python -m pytest -q -x --maxfail=10 python/tests tests; }
+
+quickstart() { QUICKSTART_IMAGES=600 QUICKSTART_EPOCHS=1 .venv/bin/python examples/quickstart/quickstart.py; }
+
+echo "== setup"
+packaging/setup.sh --tools || exit 1
+stage lint tools/lint.sh
+stage unit unit
+stage api api
+stage install install
+stage python python
+stage quickstart quickstart
+stage fuzz fuzz
+stage asan asan
+stage tsan tsan
+stage tidy tidy
+echo "all in $((SECONDS / 60)) min $((SECONDS % 60)) s"
+echo "$passed passed, $failed failed"
+[[ $failed == 0 ]]
