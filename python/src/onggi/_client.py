@@ -36,6 +36,11 @@ def without_secrets() -> Iterator[None]:
         _secrets_stay.reset(mark)
 
 
+def secrets_stay() -> bool:
+    """Whether pickles made now leave tokens out."""
+    return _secrets_stay.get()
+
+
 @dataclass(frozen=True)
 class RemotePath:
     """`onggi://volume/vfolder/path`."""

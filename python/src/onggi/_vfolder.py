@@ -154,7 +154,7 @@ class _SpooledWriter(io.BufferedIOBase):
         super().__init__()
         self._vfolder = vfolder
         self._path = path
-        self._spool: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)  # noqa: SIM115
+        self._spool: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES)
         self.name = f"{vfolder.url}/{path}"
 
     def writable(self) -> bool:
