@@ -14,6 +14,7 @@ import io
 import pickle
 import platform
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -122,6 +123,7 @@ class LoaderTask:
 
     def run(self) -> None:
         torch.set_num_threads(1)
+        _register_file_system()
         collate.default_collate_fn_map[torch.Tensor] = TensorCollator()
         while (frame := self._channel.receive()) is not None:
             if frame.kind == COMMAND:
@@ -239,6 +241,14 @@ class TensorCollator:
 def _storage_uses(tensor: torch.Tensor) -> int:
     storage = tensor.untyped_storage()
     return int(torch._C._storage_Use_Count(storage._cdata))
+
+
+def _register_file_system() -> None:
+    """onggi:// URLs, where the package is not installed and has no entry point. Loaded when used."""
+    with suppress(ImportError):
+        import fsspec
+
+        fsspec.register_implementation("onggi", "onggi._filesystem.OnggiFileSystem", clobber=True)
 
 
 def run(channel: Channel, spec: dict[str, Any], payload: bytes) -> None:
