@@ -50,21 +50,14 @@ tidy() {
     grep -v 'warnings generated\|Suppressed\|Use -header-filter' | { ! grep -E 'error:|warning:' -A 6; }
 }
 
-# Each fuzzer for some seconds, from its corpus: new crashes, and old ones come back.
+# Each fuzzer for some seconds, from its corpus.
 fuzz() {
-  build fuzz || return 1
-  local program name
-  for program in build/fuzz/fuzz/*_fuzz; do
-    [[ -x $program ]] || continue
-    name=$(basename "$program")
-    mkdir -p "build/fuzz/corpus/$name"
-    echo "-- $name"
-    "$program" -max_total_time="${FUZZ_SECONDS:-10}" -timeout=10 -rss_limit_mb=4096 -verbosity=0 \
-      "build/fuzz/corpus/$name" $( [[ -d fuzz/corpus/$name ]] && echo "fuzz/corpus/$name" ) || return 1
-  done
+  cmake --preset fuzz -DFUZZ_SECONDS="${FUZZ_SECONDS:-10}" >/dev/null &&
+    cmake --build --preset fuzz -j "$jobs" --target fuzzers &&
+    ctest --test-dir build/fuzz --output-on-failure -R '_fuzz$'
 }
 
-api() { .venv/bin/python tools/run_api_tests.py --program build/dev/bin/onggid; }
+api() { .venv/bin/python tools/run_api_tests.py build/dev/bin/onggid; }
 
 # pip install ., and from then on the installed package is what is tested.
 install() { packaging/setup.sh; }
