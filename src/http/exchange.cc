@@ -180,7 +180,9 @@ void Connection::collect() {
     }
   }
   if (x.body.done()) return submit(&Connection::run_handler);
-  wait(Phase::collect, EPOLLIN, steady_clock::now() + core_.options.stall_timeout);
+  // The others' turn. Not a wait for the socket: more may be here already, where no poll sees it.
+  phase_ = Phase::working;
+  core_.loop->post([this] { collect(); });
 }
 
 void Connection::run_handler() {

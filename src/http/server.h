@@ -50,7 +50,7 @@ class Server {
 
   // Stops accepting, closes idle connections, answers newcomers on kept-alive connections with 503
   // and Connection: close, and waits for requests in flight. True when all finished in time; the
-  // rest is cut.
+  // rest is cut. Returns only once the handlers have.
   virtual bool stop(std::chrono::milliseconds grace) = 0;
 };
 

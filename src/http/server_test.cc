@@ -143,6 +143,12 @@ TEST_F(ServerTest, CollectsBodiesOfEitherFraming) {
   std::string large(3'000'000, 'x');
   EXPECT_EQ(c.ask("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 3000000\r\n\r\n" + large).body,
             large);
+  std::string chunks;  // more than one turn of the loop, and more at a time than one chunk
+  for (int i = 0; i < 150; ++i) chunks += "4e20\r\n" + large.substr(0, 20'000) + "\r\n";
+  EXPECT_EQ(c.ask("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks +
+                  "0\r\n\r\n")
+                .body,
+            large);
   EXPECT_EQ(c.ask(get("/hello")).body, "hello");
 }
 
