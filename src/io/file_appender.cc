@@ -4,14 +4,16 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/uio.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -33,6 +35,7 @@ Status write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset)
     const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return fail_errno("write");
+    if (written == 0) return fail(ErrorCode::storage_full, "write: the disk takes no more");
     bytes = bytes.subspan(static_cast<std::size_t>(written));
     offset += static_cast<std::uint64_t>(written);
   }
@@ -63,6 +66,9 @@ class BufferedAppender final : public FileAppender {
     RETURN_IF_ERROR(write_out());
     return durable ? sync_data(file_.get()) : Status();
   }
+
+  // The file, when everything has been written; the appender is then no more than a shell.
+  FileDescriptor release() { return std::move(file_); }
 
  private:
   Status write_out() {
@@ -107,11 +113,18 @@ class DirectAppender final : public FileAppender {
       ASSIGN_OR_RETURN(buffer, AlignedBuffer::allocate(kDirectBufferBytes));
     }
     const auto tail = buffers_[current_].bytes().first(filled_);
-    if (!tail.empty() && ::pread(file_.get(), tail.data(), tail.size(),
-                                 static_cast<off_t>(base_)) != static_cast<ssize_t>(tail.size())) {
-      return fail_errno("read the tail");
+    const ssize_t count = ::pread(file_.get(), tail.data(), tail.size(), static_cast<off_t>(base_));
+    if (count < 0) return fail_errno("read the tail");
+    if (static_cast<std::size_t>(count) != tail.size()) {
+      return fail(ErrorCode::internal, "read the tail: the file is shorter than it was");
     }
-    writer_ = std::thread([this] { write_full_buffers(); });
+    try {
+      writer_ = std::thread([this] { write_full_buffers(); });
+    } catch (const std::system_error& error) {
+      return fail(ErrorCode::resource_exhausted,
+                  fmt::format("cannot start a writing thread: {}", error.what()));
+    }
+    ::pthread_setname_np(writer_.native_handle(), "file-writer");
     return {};
   }
 
@@ -214,6 +227,44 @@ FileDescriptor reopen_direct(int fd) {
       ::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
 }
 
+// A stream of unknown length: through the page cache until it proves long, then around it. A long
+// one left to the page cache is written at a third of the speed, most of it while flush() waits.
+class GrowingAppender final : public FileAppender {
+ public:
+  GrowingAppender(std::unique_ptr<BufferedAppender> buffered, std::uint64_t direct_bytes_min)
+      : direct_at_(buffered->size() + direct_bytes_min),
+        buffered_(std::move(buffered)),
+        current_(buffered_.get()) {}
+
+  std::uint64_t size() const override { return current_->size(); }
+  std::span<std::byte> buffer() override { return current_->buffer(); }
+  Status flush(bool durable) override { return current_->flush(durable); }
+  int descriptor() const override { return current_->descriptor(); }
+
+  Status advance(std::size_t bytes) override {
+    RETURN_IF_ERROR(current_->advance(bytes));
+    return size() < direct_at_ ? Status() : go_direct();
+  }
+
+ private:
+  Status go_direct() {
+    direct_at_ = std::numeric_limits<std::uint64_t>::max();  // once, whatever comes of it
+    FileDescriptor direct = reopen_direct(buffered_->descriptor());
+    if (!direct) return {};
+    RETURN_IF_ERROR(buffered_->flush(false));
+    const std::uint64_t size = buffered_->size();
+    direct_.emplace(buffered_->release(), std::move(direct), size);
+    current_ = &*direct_;
+    buffered_.reset();
+    return direct_->start();
+  }
+
+  std::uint64_t direct_at_;
+  std::unique_ptr<BufferedAppender> buffered_;
+  std::optional<DirectAppender> direct_;
+  FileAppender* current_;  // whichever of the two
+};
+
 }  // namespace
 
 Result<std::unique_ptr<FileAppender>> FileAppender::open(FileDescriptor file, std::uint64_t size,
@@ -233,9 +284,11 @@ Result<std::unique_ptr<FileAppender>> FileAppender::open(FileDescriptor file, st
       return appender;
     }
   }
-  const std::size_t buffer_bytes =
-      expected == 0 ? kSmallBufferMax
-                    : std::clamp<std::uint64_t>(expected, kSmallBufferMin, kSmallBufferMax);
+  if (options.size_hint == 0) {
+    auto buffered = std::make_unique<BufferedAppender>(std::move(file), size, kSmallBufferMax);
+    return std::make_unique<GrowingAppender>(std::move(buffered), options.direct_bytes_min);
+  }
+  const auto buffer_bytes = std::clamp<std::uint64_t>(expected, kSmallBufferMin, kSmallBufferMax);
   return std::make_unique<BufferedAppender>(std::move(file), size, buffer_bytes);
 }
 

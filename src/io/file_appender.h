@@ -11,8 +11,8 @@
 namespace onggi::io {
 
 struct FileAppenderOptions {
-  // The size the file will have, if known: from `direct_bytes_min` on, space is reserved at once
-  // and the bytes go around the page cache.
+  // The size the file will have: from `direct_bytes_min` on, space is reserved at once and the
+  // bytes go around the page cache. 0: not known; they do so once that many have come.
   std::uint64_t size_hint = 0;
   std::uint64_t direct_bytes_min = 8ULL << 20;
 };
