@@ -54,6 +54,8 @@ OPTIONAL = [
     "PIL.JpegImagePlugin",
     "PIL.BmpImagePlugin",
     "PIL.WebPImagePlugin",
+    "fsspec",
+    "onggi._filesystem",
     "onggi.worker.loader_task",
 ]
 PACKAGES = {
