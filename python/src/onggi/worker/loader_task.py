@@ -244,7 +244,7 @@ def _storage_uses(tensor: torch.Tensor) -> int:
 
 
 def _register_file_system() -> None:
-    """onggi:// URLs, where the package is not installed and has no entry point. Loaded when used."""
+    """onggi:// URLs, where the package is not installed and has no entry point."""
     with suppress(ImportError):
         import fsspec
 
