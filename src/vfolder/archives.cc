@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "vfolder/file_writers.h"
 #include "vfolder/tar.h"
 
 namespace onggi::vfolder {
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::size_t kBufferSize = std::size_t{1} << 20;
 constexpr std::size_t kHeaderMax = std::size_t{16} << 10;  // of one member, whatever its path
+constexpr std::uint64_t kSmallFile = 256 << 10;  // written by several threads up to this size
 constexpr std::size_t kListPage = 10000;
 
 class Extraction final : public ExtractSession, private TarHandler {
@@ -28,6 +30,7 @@ class Extraction final : public ExtractSession, private TarHandler {
       : folder_(std::move(folder)),
         base_(std::move(base)),
         reader_(*this, limits),
+        writers_(*folder_),
         buffer_(kBufferSize),
         received_(received) {}
 
@@ -48,6 +51,7 @@ class Extraction final : public ExtractSession, private TarHandler {
 
   Result<Extracted> finish() override {
     RETURN_IF_ERROR(reader_.finish());
+    RETURN_IF_ERROR(writers_.drain());
     RETURN_IF_ERROR(folder_->sync());
     return extracted_;
   }
@@ -80,12 +84,21 @@ class Extraction final : public ExtractSession, private TarHandler {
 
   Status begin_file(const backend::RelPath& path, std::uint64_t size) override {
     ASSIGN_OR_RETURN(target_, below_base(path));
+    if (size <= kSmallFile) {
+      small_.reserve(static_cast<std::size_t>(size));
+      return {};
+    }
+    RETURN_IF_ERROR(writers_.drain());  // an older file of this path may be on its way
     ASSIGN_OR_RETURN(staged_, folder_->stage(Uuid::random(), true, size));
     return {};
   }
 
   Status data(std::span<const std::byte> bytes) override {
     extracted_.size_bytes += bytes.size();
+    if (!staged_) {
+      small_.insert(small_.end(), bytes.begin(), bytes.end());
+      return {};
+    }
     while (!bytes.empty()) {
       const auto space = staged_->buffer();
       const std::size_t count = std::min(space.size(), bytes.size());
@@ -97,6 +110,8 @@ class Extraction final : public ExtractSession, private TarHandler {
   }
 
   Status end_file() override {
+    ++extracted_.files;
+    if (!staged_) return writers_.write(target_, std::exchange(small_, {}));
     auto committed = staged_->commit(
         target_, {.if_etag = {}, .if_absent = false, .create_parents = true, .durable = false});
     if (!committed) {
@@ -104,17 +119,18 @@ class Extraction final : public ExtractSession, private TarHandler {
       return tl::unexpected(std::move(committed).error().with(fmt::format("'{}'", target_.text())));
     }
     staged_.reset();
-    ++extracted_.files;
     return {};
   }
 
   std::shared_ptr<backend::Folder> folder_;  // outlives staged_
   const backend::RelPath base_;
   TarReader reader_;
+  FileWriters writers_;
   std::vector<std::byte> buffer_;
   metrics::Counter& received_;
   backend::RelPath target_;
-  std::unique_ptr<backend::StagedFile> staged_;  // of the file being read
+  std::unique_ptr<backend::StagedFile> staged_;  // of the file being read, when it is large
+  std::vector<std::byte> small_;                 // its bytes, when it is small
   Extracted extracted_;
 };
 

@@ -28,8 +28,8 @@ struct Extracted {
 };
 
 // A tar archive on its way in, the shape of an HTTP sink. Each file is whole or absent at any
-// moment; all are durable once finish() returns. An abandoned archive leaves the files that were
-// complete. One thread at a time.
+// moment; all are durable once finish() returns. An abandoned or broken archive leaves some of the
+// files that were complete. One thread at a time.
 class ExtractSession {
  public:
   virtual ~ExtractSession() = default;
