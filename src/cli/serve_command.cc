@@ -40,6 +40,7 @@ Result<int> serve(const std::vector<std::string>& arguments) {
 void add_serve_command(CLI::App& app, Session& session) {
   CLI::App* command = app.add_subcommand("serve", "Run the daemon here (onggid), until ctrl-C");
   command->prefix_command();
+  command->fallthrough(false);  // options of ours that onggid has too are meant for it
   command->footer(
       "Everything after `serve` goes to onggid:\n"
       "  --config FILE   settings (onggid --print-config writes all of them)\n"
