@@ -115,6 +115,8 @@ class StagedFile {
   virtual Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> buffer) = 0;
   // Drops the bytes from `size` on: a part that failed its checksum.
   virtual Status truncate(std::uint64_t size) = 0;
+  // Gives the file its name. Called again, with the same arguments, it finishes or confirms what an
+  // earlier call did: safe to try again when the answer was lost.
   virtual Result<FileInfo> commit(const RelPath& path, const CommitOptions& options) = 0;
   virtual Status discard() = 0;
 };
@@ -139,13 +141,14 @@ class Folder {
                                                     std::uint64_t size_hint) = 0;
   virtual Status make_directory(const RelPath& path, bool parents) = 0;
   virtual Status move(const RelPath& from, const RelPath& to, const MoveOptions& options) = 0;
-  // conflict when a directory is not empty and not `recursive`.
+  // conflict when a directory is not empty and not `recursive`. A tree vanishes as one.
   virtual Status remove(const RelPath& path, bool recursive) = 0;
   virtual Result<Usage> usage() = 0;
   // Makes everything written so far durable with one call (syncfs), after commits and directories
   // made with `durable` off.
   virtual Status sync() = 0;
-  // Removes staging files other than `keep` that nobody has touched since `before`.
+  // Removes staging files other than `keep` that nobody has touched since `before`, and what a
+  // recursive removal left there.
   virtual Result<std::size_t> collect_staging(const std::vector<Uuid>& keep, UnixTime before) = 0;
   // A descriptor of the folder's directory, to mount it elsewhere; none without
   // Capabilities::direct.

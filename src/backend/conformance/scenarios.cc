@@ -4,6 +4,8 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <span>
 #include <thread>
 #include <utility>
@@ -184,6 +186,54 @@ void lets_one_of_many_writers_win(Backend& backend) {
   EXPECT_EQ(replaced, 1);
 }
 
+// As when a cache of open vfolders has dropped one that is still in use.
+void holds_preconditions_whoever_opened_the_folder(Backend& backend) {
+  const FolderId id{Uuid::random(), Uuid::random()};
+  ASSERT_TRUE(backend.create_folder(id, 0775));
+  const std::array folders = {backend.open_folder(id).value(), backend.open_folder(id).value()};
+  auto etag = put(*folders[0], "f", "0")->etag;
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> replaced = 0;
+    std::vector<std::thread> threads;
+    threads.reserve(4);
+    for (std::size_t i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        Folder& folder = *folders[i % folders.size()];
+        if (put(folder, "f", std::to_string(i), {.if_etag = etag, .durable = false})) ++replaced;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(replaced, 1);
+    etag = folders[1]->stat(at("f"))->etag;
+  }
+}
+
+void commits_once_however_often_asked(Backend& backend) {
+  const auto folder = new_folder(backend);
+  const auto staged = folder->stage(Uuid::random(), true, 4).value();
+  ASSERT_TRUE(append(*staged, "text"));
+  const CommitOptions options{.if_absent = true};
+  const auto first = staged->commit(at("d/f"), options);
+  ASSERT_TRUE(first);
+  const auto second = staged->commit(at("d/f"), options);
+  ASSERT_TRUE(second) << second.error().message();
+  EXPECT_EQ(second->etag, first->etag);
+  EXPECT_EQ(get(*folder, "d/f"), "text");
+  EXPECT_TRUE(staged->discard()) << "which leaves what was committed";
+  EXPECT_EQ(get(*folder, "d/f"), "text");
+}
+
+void takes_every_name_that_passes_the_door(Backend& backend) {
+  const auto folder = new_folder(backend);
+  Names all = {
+      std::string(255, 'n'), "a b", "sub/.upload/f", "가/나.txt", "...", "-rf", "a\\b", "*"};
+  for (const std::string& path : all) {
+    ASSERT_TRUE(put(*folder, path, path)) << path;
+    EXPECT_EQ(get(*folder, path), path);
+  }
+  EXPECT_EQ(folder->usage()->files, all.size());
+}
+
 void refuses_to_confuse_files_and_directories(Backend& backend) {
   const auto folder = new_folder(backend);
   ASSERT_TRUE(put(*folder, "d/f", "x"));
@@ -279,6 +329,37 @@ void lists_recursively_in_the_order_of_paths(Backend& backend) {
   EXPECT_EQ(names(*folder->list(RelPath(), {})), (Names{"a", "a-b", "a.b", "a0", "b"}));
 }
 
+// Names whose bytes lie on both sides of '/', in trees by a fixed seed.
+void lists_any_tree_in_the_order_of_paths(Backend& backend) {
+  const auto folder = new_folder(backend);
+  std::uint64_t state = 20261201;
+  const auto draw = [&](std::size_t below) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<std::size_t>(state >> 33U) % below;
+  };
+  std::set<std::string> expected;
+  for (int i = 0; i < 60; ++i) {
+    RelPath path;
+    for (std::size_t depth = 1 + draw(4); depth > 0; --depth) {
+      std::string name;
+      for (std::size_t length = 1 + draw(2); length > 0; --length) name += "!-.0a~"[draw(6)];
+      if (name == "." || name == "..") name = "a";
+      path = path.join(name);
+    }
+    if (!folder->make_directory(path, true)) continue;
+    for (; !path.is_root(); path = path.parent()) expected.insert(path.text());
+  }
+  Names seen;
+  ListOptions options{.limit = 7, .recursive = true};
+  for (bool more = true; more;) {
+    const auto page = folder->list(RelPath(), options).value();
+    for (const std::string& name : names(page)) seen.push_back(name);
+    options.after = seen.back();
+    more = page.more;
+  }
+  EXPECT_EQ(seen, Names(expected.begin(), expected.end()));
+}
+
 void counts_usage_exactly(Backend& backend) {
   const auto folder = new_folder(backend);
   ASSERT_TRUE(put(*folder, "a/b", std::string(1000, 'x')));
@@ -321,12 +402,17 @@ std::vector<Scenario> scenarios() {
       {"collects_abandoned_staging", collects_abandoned_staging},
       {"honours_preconditions", honours_preconditions},
       {"lets_one_of_many_writers_win", lets_one_of_many_writers_win},
+      {"holds_preconditions_whoever_opened_the_folder",
+       holds_preconditions_whoever_opened_the_folder},
+      {"commits_once_however_often_asked", commits_once_however_often_asked},
+      {"takes_every_name_that_passes_the_door", takes_every_name_that_passes_the_door},
       {"refuses_to_confuse_files_and_directories", refuses_to_confuse_files_and_directories},
       {"makes_directories", makes_directories},
       {"moves", moves},
       {"removes", removes},
       {"lists_in_pages", lists_in_pages},
       {"lists_recursively_in_the_order_of_paths", lists_recursively_in_the_order_of_paths},
+      {"lists_any_tree_in_the_order_of_paths", lists_any_tree_in_the_order_of_paths},
       {"counts_usage_exactly", counts_usage_exactly},
       {"reads_on_what_was_opened", reads_on_what_was_opened},
       {"commits_a_group_and_syncs_it", commits_a_group_and_syncs_it},

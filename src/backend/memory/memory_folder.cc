@@ -1,6 +1,7 @@
 #include "backend/memory/memory_folder.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -121,6 +122,7 @@ class MemoryStagedFile final : public StagedFile {
     if (path.is_root()) {
       return fail(ErrorCode::invalid_argument, "the vfolder itself cannot be the target");
     }
+    if (committed_) return *committed_;
     LockedTree tree(*tree_);
     RETURN_IF_ERROR(options.create_parents ? tree.make_directories(path.parent())
                                            : tree.require_directory(path.parent()));
@@ -138,6 +140,7 @@ class MemoryStagedFile final : public StagedFile {
     tree->nodes[path.text()] = {info,
                                 std::make_shared<const MemoryTree::Content>(std::move(content_))};
     tree->staged.erase(id_);
+    committed_ = info;
     return info;
   }
 
@@ -151,6 +154,7 @@ class MemoryStagedFile final : public StagedFile {
   std::shared_ptr<MemoryTree> tree_;  // shared: the vfolder may be removed meanwhile
   const Uuid id_;
   MemoryTree::Content content_;
+  std::optional<FileInfo> committed_;
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kBufferBytes);
 };
 

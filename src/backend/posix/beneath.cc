@@ -1,13 +1,14 @@
 #include "backend/posix/beneath.h"
 
+#include <array>
 #include <cerrno>
-#include <memory>
+#include <charconv>
 #include <utility>
 #include <vector>
 
-#include <dirent.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,19 +31,30 @@ FileKind kind_of(std::uint32_t mode) {
   }
 }
 
-FileInfo info_from(const struct stat& s) {
-  using std::chrono::milliseconds;
+// Listings make one for each entry: by hand it takes a fifth of what formatting does.
+std::string etag_of(const struct stat& s) {
   const auto nanoseconds = [](const timespec& t) {
     return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U +
            static_cast<std::uint64_t>(t.tv_nsec);
   };
+  std::array<char, 4 * 17> text{};
+  char* end = text.data();
+  for (const std::uint64_t part : {std::uint64_t{s.st_ino}, static_cast<std::uint64_t>(s.st_size),
+                                   nanoseconds(s.st_mtim), nanoseconds(s.st_ctim)}) {
+    end = std::to_chars(end, text.data() + text.size(), part, 16).ptr;
+    *end++ = '-';
+  }
+  return {text.data(), end - 1};
+}
+
+FileInfo info_from(const struct stat& s) {
+  using std::chrono::milliseconds;
   return {
       .kind = kind_of(s.st_mode),
       .size_bytes = static_cast<std::uint64_t>(s.st_size),
       .modified = UnixTime(milliseconds(s.st_mtim.tv_sec * 1000 + s.st_mtim.tv_nsec / 1'000'000)),
       .mode = s.st_mode & 07777U,
-      .etag = fmt::format("{:x}-{:x}-{:x}-{:x}", s.st_ino, s.st_size, nanoseconds(s.st_mtim),
-                          nanoseconds(s.st_ctim))};
+      .etag = etag_of(s)};
 }
 
 Result<FileDescriptor> open_resolved(int root, const char* path, int flags, std::uint32_t mode) {
@@ -55,55 +67,15 @@ Result<FileDescriptor> open_resolved(int root, const char* path, int flags, std:
     if (fd >= 0) return FileDescriptor(fd);
     // EAGAIN: something was renamed while '..' in a link was being resolved; safe to try again.
     if (errno == EINTR || (errno == EAGAIN && attempt < kEscapeRetries)) continue;
-    if (errno == EXDEV || errno == ELOOP) {
+    if (errno == EXDEV) {
       return fail(ErrorCode::invalid_argument,
                   fmt::format("'{}' leads out of the vfolder by a symbolic link", path));
     }
+    if (errno == ELOOP) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("'{}' has symbolic links that go in a circle or to /proc", path));
+    }
     return fail_errno(path);
-  }
-}
-
-// One level of a tree being removed.
-struct Level {
-  std::unique_ptr<DIR, int (*)(DIR*)> stream;
-  std::string name;
-};
-
-Result<Level> enter(int parent, const std::string& name) {
-  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  FileDescriptor fd(::openat(parent, name.c_str(), kFlags));
-  if (!fd && errno == EACCES && ::fchmodat(parent, name.c_str(), S_IRWXU, 0) == 0) {
-    fd.reset(::openat(parent, name.c_str(), kFlags));
-  }
-  if (!fd) return fail_errno(name);
-  DIR* stream = ::fdopendir(fd.get());
-  if (stream == nullptr) return fail_errno(name);
-  fd.release();
-  return Level{{stream, &::closedir}, name};
-}
-
-// Removes what can be removed at once; the name of the first directory that must be entered, else
-// empty.
-Result<std::string> remove_leaves(DIR* stream) {
-  const int directory = ::dirfd(stream);
-  while (true) {
-    errno = 0;
-    const dirent* entry = ::readdir(stream);
-    if (entry == nullptr) {
-      if (errno != 0) return fail_errno("read a directory");
-      return std::string();
-    }
-    const std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    if (::unlinkat(directory, entry->d_name, 0) == 0 || errno == ENOENT) continue;
-    if (errno == EACCES && ::fchmod(directory, S_IRWXU) == 0 &&
-        ::unlinkat(directory, entry->d_name, 0) == 0) {
-      continue;
-    }
-    if (errno != EISDIR && errno != EPERM) return fail_errno(name);
-    if (::unlinkat(directory, entry->d_name, AT_REMOVEDIR) == 0 || errno == ENOENT) continue;
-    if (errno != ENOTEMPTY && errno != EEXIST) return fail_errno(name);
-    return std::string(name);
   }
 }
 
@@ -113,28 +85,46 @@ Result<FileDescriptor> open_beneath(int root, const RelPath& path, int flags, st
   return open_resolved(root, path.is_root() ? "." : path.text().c_str(), flags, mode);
 }
 
-Result<Place> open_parent(int root, const RelPath& path) {
+Result<Place> open_parent(int root, const RelPath& path, int flags) {
   if (path.is_root()) {
     return fail(ErrorCode::invalid_argument, "the vfolder itself cannot be the target");
   }
   ASSIGN_OR_RETURN(FileDescriptor directory,
-                   open_beneath(root, path.parent(), O_PATH | O_DIRECTORY));
+                   open_beneath(root, path.parent(), flags | O_DIRECTORY));
   return Place{std::move(directory), std::string(path.name())};
 }
 
-Result<FileDescriptor> make_directories(int root, const RelPath& path, bool durable) {
-  auto existing = open_beneath(root, path, O_RDONLY | O_DIRECTORY);
-  if (existing || existing.error().code() != ErrorCode::not_found) return existing;
-  ASSIGN_OR_RETURN(const FileDescriptor parent, make_directories(root, path.parent(), durable));
-  const std::string name(path.name());
-  if (::mkdirat(parent.get(), name.c_str(), kDirectoryMode) == 0) {
-    if (durable) RETURN_IF_ERROR(sync_descriptor(parent.get()));
-  } else if (errno != EEXIST) {  // somebody else's new directory is as good
-    return fail_errno(path.text());
-  }
-  ASSIGN_OR_RETURN(FileDescriptor made, open_beneath(root, path, O_RDONLY | O_DIRECTORY));
-  ::fchmod(made.get(), kDirectoryMode);
+Result<FileDescriptor> make_directory(int parent, const std::string& name, std::uint32_t mode) {
+  if (::mkdirat(parent, name.c_str(), mode) != 0) return fail_errno(name);
+  // By descriptor, since a name could have been swapped for a link to somewhere else by now.
+  FileDescriptor made(
+      ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!made || ::fchmod(made.get(), mode) != 0) return fail_errno(name);
   return made;
+}
+
+Result<FileDescriptor> make_directories(int root, const RelPath& path, bool durable) {
+  auto found = open_beneath(root, path, O_RDONLY | O_DIRECTORY);
+  std::vector<std::string> missing;  // the deepest first
+  for (RelPath above = path; !found; above = above.parent()) {
+    if (found.error().code() != ErrorCode::not_found || above.is_root()) return found;
+    missing.emplace_back(above.name());
+    found = open_beneath(root, above.parent(), O_RDONLY | O_DIRECTORY);
+  }
+  FileDescriptor directory = *std::move(found);
+  for (; !missing.empty(); missing.pop_back()) {
+    const std::string& name = missing.back();
+    auto made = make_directory(directory.get(), name, kDirectoryMode);
+    if (made) {
+      if (durable) RETURN_IF_ERROR(sync_descriptor(directory.get()));
+    } else if (made.error().code() == ErrorCode::already_exists) {
+      // Somebody else's new directory is as good.
+      made = open_resolved(directory.get(), name.c_str(), O_RDONLY | O_DIRECTORY, 0);
+    }
+    if (!made) return made;
+    directory = *std::move(made);
+  }
+  return directory;
 }
 
 Result<FileInfo> stat_name(int directory, const std::string& name) {
@@ -149,52 +139,60 @@ Result<FileInfo> stat_descriptor(int fd) {
   return info_from(s);
 }
 
+Status rename_over(const Place& from, const Place& to) {
+  if (::renameat(from.directory.get(), from.name.c_str(), to.directory.get(), to.name.c_str()) ==
+      0) {
+    return {};
+  }
+  if (errno == EINVAL) {
+    return fail(ErrorCode::invalid_argument, "a directory cannot be moved into itself");
+  }
+  if (errno == EISDIR || errno == ENOTDIR) {
+    return fail(ErrorCode::conflict, "a file and a directory cannot replace each other");
+  }
+  return fail_errno(to.name);
+}
+
+Status rename_to_new(const Place& from, const Place& to) {
+  if (::renameat2(from.directory.get(), from.name.c_str(), to.directory.get(), to.name.c_str(),
+                  RENAME_NOREPLACE) == 0) {
+    return {};
+  }
+  // EINVAL says either that the flag is unknown here or that a directory would go into itself.
+  if (errno == EINVAL) return rename_to_new_by_link(from, to);
+  return fail_errno(to.name);
+}
+
+Status rename_to_new_by_link(const Place& from, const Place& to) {
+  ASSIGN_OR_RETURN(const FileInfo info, stat_name(from.directory.get(), from.name));
+  if (info.kind != FileKind::directory) {
+    if (::linkat(from.directory.get(), from.name.c_str(), to.directory.get(), to.name.c_str(), 0) !=
+            0 ||
+        ::unlinkat(from.directory.get(), from.name.c_str(), 0) != 0) {
+      return fail_errno(to.name);
+    }
+    return {};
+  }
+  if (stat_name(to.directory.get(), to.name)) {
+    return fail(ErrorCode::already_exists, to.name + " exists already");
+  }
+  return rename_over(from, to);
+}
+
+Result<std::size_t> read_at(int fd, std::uint64_t offset, std::span<std::byte> buffer) {
+  std::size_t done = 0;
+  while (done < buffer.size()) {
+    const ssize_t count =
+        ::pread(fd, buffer.data() + done, buffer.size() - done, static_cast<off_t>(offset + done));
+    if (count == 0) break;
+    if (count < 0 && errno != EINTR) return fail_errno("read");
+    if (count > 0) done += static_cast<std::size_t>(count);
+  }
+  return done;
+}
+
 Status sync_descriptor(int fd) {
   if (::fsync(fd) != 0) return fail_errno("make durable");
-  return {};
-}
-
-// Iterative, so that a deep tree costs descriptors, not stack; beyond the limit of descriptors a
-// deep tree is flattened by moving what lies deep up to the top.
-Status remove_content(int directory) {
-  constexpr std::size_t kDepthMax = 64;
-  ASSIGN_OR_RETURN(Level top, enter(directory, "."));
-  std::vector<Level> levels;
-  levels.push_back(std::move(top));
-  std::uint64_t moved = 0;
-  while (!levels.empty()) {
-    DIR* stream = levels.back().stream.get();
-    ASSIGN_OR_RETURN(const std::string below, remove_leaves(stream));
-    if (below.empty()) {
-      const std::string name = levels.back().name;
-      levels.pop_back();
-      if (!levels.empty() &&
-          ::unlinkat(::dirfd(levels.back().stream.get()), name.c_str(), AT_REMOVEDIR) != 0 &&
-          errno != ENOENT && errno != ENOTEMPTY) {
-        return fail_errno(name);
-      }
-      if (!levels.empty()) ::rewinddir(levels.back().stream.get());
-    } else if (levels.size() < kDepthMax) {
-      ASSIGN_OR_RETURN(Level next, enter(::dirfd(stream), below));
-      levels.push_back(std::move(next));
-    } else {
-      const std::string flat = fmt::format(".onggi-flat-{}", moved++);
-      if (::renameat(::dirfd(stream), below.c_str(), ::dirfd(levels.front().stream.get()),
-                     flat.c_str()) != 0) {
-        return fail_errno(below);
-      }
-      ::rewinddir(stream);
-    }
-  }
-  return {};
-}
-
-Status remove_tree(int parent, const std::string& name) {
-  if (::unlinkat(parent, name.c_str(), 0) == 0) return {};
-  if (errno != EISDIR && errno != EPERM) return fail_errno(name);
-  ASSIGN_OR_RETURN(const Level level, enter(parent, name));
-  RETURN_IF_ERROR(remove_content(::dirfd(level.stream.get())));
-  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0) return fail_errno(name);
   return {};
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,21 +28,31 @@ struct Place {
   FileDescriptor directory;
   std::string name;
 };
-Result<Place> open_parent(int root, const RelPath& path);
+// `flags` are O_PATH, or O_RDONLY where the directory is to be synced too.
+Result<Place> open_parent(int root, const RelPath& path, int flags);
 
 // Makes the directories of `path` that are missing, mode 0775 whatever the umask, and returns the
-// last one, opened. With `durable` each new name is fsynced.
+// last one, opened for reading. With `durable` each new name is fsynced.
 Result<FileDescriptor> make_directories(int root, const RelPath& path, bool durable);
+
+// Makes one directory and returns it, opened for reading.
+Result<FileDescriptor> make_directory(int parent, const std::string& name, std::uint32_t mode);
 
 // The name itself, not what a link points to.
 Result<FileInfo> stat_name(int directory, const std::string& name);
 Result<FileInfo> stat_descriptor(int fd);
 
-Status sync_descriptor(int fd);
+// Renames, replacing what has that name; conflict between a file and a directory.
+Status rename_over(const Place& from, const Place& to);
+// Renames, unless something has that name: already_exists.
+Status rename_to_new(const Place& from, const Place& to);
+// The same where the file system has no RENAME_NOREPLACE (NFS): atomic for files, by a hard link;
+// a directory is looked for first.
+Status rename_to_new_by_link(const Place& from, const Place& to);
 
-// Removes a directory's content, or a whole tree. Never follows a link; makes directories that are
-// not accessible accessible first.
-Status remove_content(int directory);
-Status remove_tree(int parent, const std::string& name);
+// Fewer than buffer.size() bytes only at the end of the file.
+Result<std::size_t> read_at(int fd, std::uint64_t offset, std::span<std::byte> buffer);
+
+Status sync_descriptor(int fd);
 
 }  // namespace onggi::backend

@@ -14,12 +14,14 @@
 
 #include "backend/posix/beneath.h"
 #include "backend/posix/posix_folder.h"
+#include "backend/posix/removal.h"
 #include "base/encoding.h"
 
 namespace onggi::backend {
 namespace {
 
 constexpr const char* kTrash = ".onggi-trash";
+constexpr const char* kVersionFile = "version.txt";
 constexpr std::string_view kLayoutVersion = "3\n";
 
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -38,13 +40,19 @@ RelPath layout_path(const FolderId& id, std::size_t depth) {
   return path;
 }
 
-Status make_directory(int parent, const std::string& name, mode_t mode) {
-  if (::mkdirat(parent, name.c_str(), mode) == 0) {
-    if (::fchmodat(parent, name.c_str(), mode, 0) != 0) return fail_errno(name);
-    return sync_descriptor(parent);
+// Makes a directory of the layout, unless it is there, and opens it.
+Result<FileDescriptor> open_or_make(int parent, const std::string& name, mode_t mode) {
+  FileDescriptor found(::openat(parent, name.c_str(), kOpenDirectory));
+  if (found) return found;
+  if (errno != ENOENT) return fail_errno(name);
+  auto made = make_directory(parent, name, mode);
+  if (made) RETURN_IF_ERROR(sync_descriptor(parent));
+  if (!made && made.error().code() == ErrorCode::already_exists) {  // just now, by another
+    found.reset(::openat(parent, name.c_str(), kOpenDirectory));
+    if (found) return found;
+    return fail_errno(name);
   }
-  if (errno == EEXIST) return {};
-  return fail_errno(name);
+  return made;
 }
 
 // The names of a directory's subdirectories that look like hexadecimal digits of length `digits`.
@@ -57,6 +65,7 @@ Result<std::vector<std::string>> hex_names(int directory, std::size_t digits) {
   std::vector<std::string> names;
   while (const dirent* entry = ::readdir(stream.get())) {
     const std::string name = entry->d_name;
+    if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) continue;
     if (name.size() == digits && hex_decode(name)) names.push_back(name);
   }
   return names;
@@ -78,45 +87,37 @@ class PosixBackend final : public Backend {
   }
 
   Status create_folder(const FolderId& id, std::uint32_t mode) override {
-    const auto names = segments(id);
-    FileDescriptor parent(::openat(root_.get(), ".", kOpenDirectory));
-    if (!parent) return fail_errno("open the volume");
-    for (std::size_t i = 0; i + 1 < names.size(); ++i) {
-      RETURN_IF_ERROR(make_directory(parent.get(), names[i], 0755));
-      FileDescriptor next(::openat(parent.get(), names[i].c_str(), kOpenDirectory));
-      if (!next) return fail_errno("open the quota scope");
-      parent = std::move(next);
+    constexpr int kAttempts = 10;
+    for (int attempt = 1;; ++attempt) {
+      auto status = try_create_folder(id, mode);
+      // A shard directory may go with the last of its vfolders just as we enter it.
+      const bool vanished = !status && status.error().code() == ErrorCode::not_found;
+      if (!vanished || attempt == kAttempts) return status;
     }
-    if (::mkdirat(parent.get(), names.back().c_str(), mode) != 0)
-      return fail_errno("make the vfolder");
-    if (::fchmodat(parent.get(), names.back().c_str(), mode, 0) != 0) {
-      return fail_errno("make the vfolder");
-    }
-    return sync_descriptor(parent.get());
   }
 
   Result<std::unique_ptr<Folder>> open_folder(const FolderId& id) override {
     ASSIGN_OR_RETURN(FileDescriptor folder,
                      open_beneath(root_.get(), layout_path(id, 4), O_RDONLY | O_DIRECTORY));
-    return make_posix_folder(std::move(folder));
+    return make_posix_folder(std::move(folder), state_);
   }
 
   Status remove_folder(const FolderId& id) override {
-    const auto names = segments(id);
-    ASSIGN_OR_RETURN(const FileDescriptor parent,
-                     open_beneath(root_.get(), layout_path(id, 3), O_RDONLY | O_DIRECTORY));
-    RETURN_IF_ERROR(make_directory(root_.get(), kTrash, 0700));
-    const FileDescriptor trash(::openat(root_.get(), kTrash, kOpenDirectory));
-    if (!trash) return fail_errno("open the trash");
-    const std::string name = id.id.hex();
-    if (::renameat(parent.get(), names.back().c_str(), trash.get(), name.c_str()) != 0) {
-      return fail_errno("remove the vfolder");
+    ASSIGN_OR_RETURN(FileDescriptor directory, open_or_make(root_.get(), kTrash, 0700));
+    const Place trash{std::move(directory), id.id.hex()};
+    auto away = put_away(id, trash);
+    if (!away) {
+      // Gone already; an attempt before this one may have left its content behind.
+      const bool left = away.error().code() == ErrorCode::not_found &&
+                        stat_name(trash.directory.get(), trash.name);
+      if (!left) return away;
     }
-    RETURN_IF_ERROR(sync_descriptor(parent.get()));
-    RETURN_IF_ERROR(remove_tree(trash.get(), name));
+    RETURN_IF_ERROR(remove_tree(trash.directory.get(), trash.name));
     for (std::size_t depth = 3; depth > 1; --depth) {  // shard directories, when empty
-      ASSIGN_OR_RETURN(const Place place, open_parent(root_.get(), layout_path(id, depth)));
-      if (::unlinkat(place.directory.get(), place.name.c_str(), AT_REMOVEDIR) != 0) break;
+      const auto place = open_parent(root_.get(), layout_path(id, depth), O_PATH);
+      if (!place || ::unlinkat(place->directory.get(), place->name.c_str(), AT_REMOVEDIR) != 0) {
+        break;
+      }
     }
     return {};
   }
@@ -142,6 +143,28 @@ class PosixBackend final : public Backend {
   }
 
  private:
+  Status try_create_folder(const FolderId& id, std::uint32_t mode) {
+    const auto names = segments(id);
+    FileDescriptor parent(::openat(root_.get(), ".", kOpenDirectory));
+    if (!parent) return fail_errno("open the volume");
+    for (std::size_t i = 0; i + 1 < names.size(); ++i) {
+      ASSIGN_OR_RETURN(parent, open_or_make(parent.get(), names[i], 0755));
+    }
+    const auto made = make_directory(parent.get(), names.back(), mode);
+    if (!made) return tl::unexpected(Error(made.error()).with("make the vfolder"));
+    return sync_descriptor(parent.get());
+  }
+
+  // Renames the vfolder into the trash, where what an earlier one of this id left makes way.
+  Status put_away(const FolderId& id, const Place& trash) {
+    ASSIGN_OR_RETURN(const Place place, open_parent(root_.get(), layout_path(id, 4), O_RDONLY));
+    RETURN_IF_ERROR(stat_name(place.directory.get(), place.name));
+    RETURN_IF_ERROR(remove_tree(trash.directory.get(), trash.name));
+    RETURN_IF_ERROR(rename_over(place, trash));
+    RETURN_IF_ERROR(sync_descriptor(trash.directory.get()));
+    return sync_descriptor(place.directory.get());
+  }
+
   // Below a quota scope: two levels of two digits, then the rest.
   static Status add_folders(int directory, const Uuid& scope, const std::string& digits,
                             std::vector<FolderId>& out) {
@@ -159,21 +182,47 @@ class PosixBackend final : public Backend {
   }
 
   FileDescriptor root_;
+  SharedVolumeState state_ = std::make_shared<VolumeState>();
 };
 
-// Marks a new volume with the layout's version, as Backend.AI's storage proxy expects.
-Status write_version(int root) {
-  const FileDescriptor file(
-      ::openat(root, "version.txt", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!file) {
-    if (errno == EEXIST) return {};
-    return fail_errno("write version.txt");
+// Whether nothing is in the volume but what mkfs puts there.
+Result<bool> is_new(int root) {
+  FileDescriptor fd(::openat(root, ".", kOpenDirectory));
+  if (!fd) return fail_errno("open the volume");
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), &::closedir);
+  if (!stream) return fail_errno("open the volume");
+  fd.release();
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != ".." && name != "lost+found") return false;
   }
-  if (::write(file.get(), kLayoutVersion.data(), kLayoutVersion.size()) !=
-      static_cast<ssize_t>(kLayoutVersion.size())) {
-    return fail_errno("write version.txt");
+  return true;
+}
+
+// Marks a new volume with the layout's version, as Backend.AI's storage proxy expects, and refuses
+// one of another layout. A volume in use without a mark is let pass, as there.
+Status check_version(int root) {
+  FileDescriptor file(::openat(root, kVersionFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (file) {
+    std::array<char, 16> text{};
+    ASSIGN_OR_RETURN(const std::size_t count,
+                     read_at(file.get(), 0, std::as_writable_bytes(std::span(text))));
+    std::string_view version(text.data(), count);
+    version = version.substr(0, version.find('\n'));
+    if (version == kLayoutVersion.substr(0, 1)) return {};
+    return fail(ErrorCode::unsupported,
+                fmt::format("the volume's layout is version '{}'; this build knows 3", version));
   }
-  return sync_descriptor(file.get());
+  if (errno != ENOENT) return fail_errno(kVersionFile);
+  ASSIGN_OR_RETURN(const bool fresh, is_new(root));
+  if (!fresh) return {};
+  file.reset(::openat(root, kVersionFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file || ::write(file.get(), kLayoutVersion.data(), kLayoutVersion.size()) !=
+                   static_cast<ssize_t>(kLayoutVersion.size())) {
+    return fail_errno(kVersionFile);
+  }
+  RETURN_IF_ERROR(sync_descriptor(file.get()));
+  return sync_descriptor(root);
 }
 
 }  // namespace
@@ -184,8 +233,7 @@ Result<std::unique_ptr<Backend>> open_posix_backend(const BackendSpec& spec) {
     return fail(ErrorCode::invalid_argument,
                 "the posix backend needs the option 'path', an absolute directory");
   }
-  const bool made = ::mkdir(path->second.c_str(), 0755) == 0;
-  if (!made && errno != EEXIST) return fail_errno(path->second);
+  if (::mkdir(path->second.c_str(), 0755) != 0 && errno != EEXIST) return fail_errno(path->second);
   FileDescriptor root(::open(path->second.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return fail_errno(path->second);
   auto probe = open_beneath(root.get(), RelPath(), O_PATH | O_DIRECTORY);
@@ -193,7 +241,7 @@ Result<std::unique_ptr<Backend>> open_posix_backend(const BackendSpec& spec) {
     return fail(ErrorCode::unsupported,
                 "this kernel has no openat2 (Linux 5.6), without which vfolders are not contained");
   }
-  if (made) RETURN_IF_ERROR(write_version(root.get()));
+  RETURN_IF_ERROR(check_version(root.get()));
   return std::make_unique<PosixBackend>(std::move(root));
 }
 

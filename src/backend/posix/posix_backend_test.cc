@@ -1,19 +1,27 @@
 #include "backend/posix/posix_backend.h"
 
+#include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <vector>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend/conformance/scenarios.h"
+#include "backend/posix/beneath.h"
 
 namespace onggi::backend {
 namespace {
@@ -200,6 +208,157 @@ TEST_F(PosixFolderTest, SpaceReservedButNotFilledIsGivenBack) {
   EXPECT_LT(folder_->usage()->allocated_bytes, 1U << 20);
 }
 
+TEST_F(PosixFolderTest, RemovesBushyTreesDeeperThanItHasDescriptors) {
+  for (int branch = 0; branch < 3; ++branch) {
+    fs::path deep = "tree";
+    for (int i = 0; i < 150; ++i) {
+      deep /= std::to_string(branch);
+      write(deep / "f", "x");
+    }
+  }
+  for (int i = 0; i < 300; ++i) write(fs::path("tree/wide") / std::to_string(i) / "f", "x");
+  ASSERT_TRUE(folder_->remove(at("tree"), true));
+  EXPECT_EQ(folder_->usage()->directories, 0U);
+  EXPECT_TRUE(fs::is_empty(path_ / ".upload"));
+}
+
+TEST_F(PosixFolderTest, CollectsTheRestOfARemovalThatACrashCutShort) {
+  write("a/b/c", "x");
+  ASSERT_TRUE(folder_->stage(Uuid::random(), true, 0).value()->discard());
+  fs::rename(path_ / "a", path_ / ".upload" / Uuid::random().hex());  // where the crash left it
+  EXPECT_TRUE(folder_->list(RelPath(), {.recursive = true})->entries.empty());
+  const UnixTime future(std::chrono::hours(24 * 365 * 200));
+  EXPECT_EQ(folder_->collect_staging({}, future).value(), 1U);
+  EXPECT_TRUE(fs::is_empty(path_ / ".upload"));
+}
+
+TEST_F(PosixFolderTest, RemovingAVFolderAgainFinishesWhatWasLeft) {
+  write("a/b", "x");
+  const fs::path trash = fs::path(scratch_.path()) / "volume/.onggi-trash";
+  fs::create_directories(trash);
+  fs::rename(path_, trash / id_.id.hex());
+  ASSERT_TRUE(backend_->remove_folder(id_)) << "a retry after a failure in mid-removal";
+  EXPECT_TRUE(fs::is_empty(trash));
+  EXPECT_EQ(backend_->remove_folder(id_).error().code(), ErrorCode::not_found);
+}
+
+TEST_F(PosixFolderTest, SurvivesReopening) {
+  const Uuid upload = Uuid::random();
+  {
+    const auto staged = folder_->stage(upload, true, 0).value();
+    staged->buffer()[0] = std::byte{'x'};
+    ASSERT_TRUE(staged->commit_buffer(1));
+    ASSERT_TRUE(staged->flush());
+  }
+  write("f", "text");
+  const std::string etag = folder_->stat(at("f"))->etag;
+  folder_.reset();
+  backend_ = scratch_.open();
+  ASSERT_TRUE(backend_->recover());
+  folder_ = backend_->open_folder(id_).value();
+  EXPECT_EQ(folder_->stat(at("f"))->etag, etag);
+  const auto staged = folder_->stage(upload, false, 0).value();
+  EXPECT_EQ(staged->size(), 1U);
+  folder_.reset();
+  backend_.reset();
+  EXPECT_TRUE(staged->commit(at("g"), {})) << "a staged file needs nobody else to be open";
+  EXPECT_TRUE(fs::exists(path_ / "g"));
+}
+
+TEST_F(PosixFolderTest, StagesOnlyInRegularFilesOfItsOwn) {
+  const Uuid fifo = Uuid::random();
+  const Uuid link = Uuid::random();
+  const fs::path secret = fs::path(scratch_.path()) / "secret";
+  std::ofstream(secret) << "secret";
+  ASSERT_TRUE(folder_->stage(Uuid::random(), true, 0).value()->discard());
+  ASSERT_EQ(::mkfifo((path_ / ".upload" / fifo.hex()).c_str(), 0600), 0);
+  fs::create_symlink(secret, path_ / ".upload" / link.hex());
+  EXPECT_FALSE(folder_->stage(fifo, true, 0));
+  EXPECT_FALSE(folder_->stage(link, true, 0));
+  fs::remove_all(path_ / ".upload");
+  fs::create_directory_symlink(scratch_.path(), path_ / ".upload");
+  EXPECT_FALSE(folder_->stage(Uuid::random(), true, 0));
+  EXPECT_EQ(fs::file_size(secret), 6U);
+}
+
+// Somebody swaps each new directory for a link out while its mode is being set.
+TEST_F(PosixFolderTest, ANewDirectorySwappedForALinkLeavesTheOutsideAlone) {
+  const fs::path secret = fs::path(scratch_.path()) / "secret";
+  fs::create_directories(secret);
+  fs::permissions(secret, fs::perms(0700));
+  fs::create_directory_symlink(secret, path_ / "link");
+  std::atomic<bool> stop = false;
+  std::thread swapper([&] {
+    while (!stop) {
+      ::renameat2(AT_FDCWD, (path_ / "d").c_str(), AT_FDCWD, (path_ / "link").c_str(),
+                  RENAME_EXCHANGE);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    std::ignore = folder_->make_directory(at("d"), false);
+    std::ignore = folder_->remove(at("d"), true);
+  }
+  stop = true;
+  swapper.join();
+  EXPECT_EQ(fs::status(secret).permissions(), fs::perms(0700));
+}
+
+TEST_F(PosixFolderTest, RenamesWithoutReplacingWhereTheKernelCannot) {
+  write("f", "1");
+  write("g", "2");
+  write("d/f", "3");
+  write("e/f", "4");
+  const auto place = [&](std::string_view text) {
+    return open_parent(*folder_->descriptor(), at(text), O_PATH).value();
+  };
+  EXPECT_EQ(rename_to_new_by_link(place("f"), place("g")).error().code(),
+            ErrorCode::already_exists);
+  EXPECT_EQ(rename_to_new_by_link(place("d"), place("e")).error().code(),
+            ErrorCode::already_exists);
+  ASSERT_TRUE(rename_to_new_by_link(place("f"), place("h")));
+  ASSERT_TRUE(rename_to_new_by_link(place("d"), place("i")));
+  EXPECT_FALSE(fs::exists(path_ / "f"));
+  EXPECT_FALSE(fs::exists(path_ / "d"));
+  EXPECT_TRUE(fs::exists(path_ / "h"));
+  EXPECT_TRUE(fs::exists(path_ / "i/f"));
+}
+
+// A process that replaces a file again and again is killed: what is there is one version, whole.
+TEST_F(PosixFolderTest, AKillAtAnyMomentLeavesOneVersionWhole) {
+  constexpr std::size_t kSize = 100'000;
+  for (int round = 0; round < 8; ++round) {
+    int progress[2];
+    ASSERT_EQ(::pipe2(progress, O_CLOEXEC), 0);
+    const FileDescriptor reader(progress[0]);
+    FileDescriptor writer(progress[1]);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      for (int version = 0;; ++version) {
+        const auto staged = folder_->stage(Uuid::random(), true, kSize).value();
+        for (std::size_t left = kSize; left > 0;) {
+          const auto buffer = staged->buffer();
+          const std::size_t count = std::min(left, buffer.size());
+          std::fill_n(buffer.begin(), count, std::byte('a' + version % 26));
+          if (!staged->commit_buffer(count)) ::_exit(1);
+          left -= count;
+        }
+        if (!staged->commit(at("f"), {.durable = false})) ::_exit(1);
+        if (::write(writer.get(), "x", 1) != 1) ::_exit(1);
+      }
+    }
+    writer.reset();
+    char byte = 0;
+    for (int i = 0; i <= round * 7; ++i) ASSERT_EQ(::read(reader.get(), &byte, 1), 1);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    std::ifstream file(path_ / "f");
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    ASSERT_EQ(text.size(), kSize);
+    ASSERT_EQ(text.find_first_not_of(text[0]), std::string::npos);
+  }
+}
+
 TEST(PosixBackendFullDiskTest, SaysThatTheStorageIsFull) {
   const Scratch scratch;
   if (::mount("tmpfs", scratch.path().c_str(), "tmpfs", 0, "size=2m") != 0) {
@@ -218,6 +377,43 @@ TEST(PosixBackendFullDiskTest, SaysThatTheStorageIsFull) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code(), ErrorCode::storage_full);
   EXPECT_TRUE(staged->discard());
+}
+
+TEST(PosixBackendVersionTest, MarksOnlyANewVolumeAndKnowsOnlyItsOwn) {
+  const Scratch scratch;
+  const fs::path volume = fs::path(scratch.path()) / "volume";
+  const fs::path mark = volume / "version.txt";
+  fs::create_directories(volume / "lost+found");
+  ASSERT_TRUE(scratch.open());
+  EXPECT_EQ(fs::file_size(mark), 2U) << "a fresh mount is a new volume";
+  fs::remove(mark);
+  std::ofstream(volume / "something") << "x";
+  ASSERT_TRUE(scratch.open());
+  EXPECT_FALSE(fs::exists(mark)) << "in use, by whom we do not know";
+  std::ofstream(mark) << "2\n";
+  const auto refused = open_posix_backend({.backend = "posix", .options = {{"path", volume}}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::unsupported);
+}
+
+// Each removal may take a shard directory with it just as another vfolder is made there.
+TEST(PosixBackendShardTest, MakingAndRemovingNeighboursAtOnceNeverFails) {
+  const Scratch scratch;
+  const auto backend = scratch.open();
+  const Uuid scope = Uuid::random();
+  std::atomic<int> failed = 0;
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      const FolderId id{scope, Uuid::parse(fmt::format("{:032x}", i)).value()};
+      for (int k = 0; k < 50; ++k) {
+        if (!backend->create_folder(id, 0775) || !backend->remove_folder(id)) ++failed;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
 }
 
 TEST(PosixBackendOptionsTest, NeedsAnAbsolutePath) {

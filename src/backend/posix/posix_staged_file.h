@@ -4,14 +4,18 @@
 #include <memory>
 
 #include "backend/backend.h"
+#include "backend/posix/volume_state.h"
 #include "base/file_descriptor.h"
-#include "base/mutex.h"
 
 namespace onggi::backend {
 
-// Opens "<root>/.upload/<upload hex>". `commits` is held while a precondition is checked and its
-// rename done, so that of two writers one wins; it outlives the staged file, as `root` does.
-Result<std::unique_ptr<StagedFile>> open_staged_file(int root, const Uuid& upload, bool create,
-                                                     std::uint64_t size_hint, Mutex& commits);
+// Opens "<root>/.upload/<upload hex>".
+Result<std::unique_ptr<StagedFile>> open_staged_file(std::shared_ptr<const FileDescriptor> root,
+                                                     const Uuid& upload, bool create,
+                                                     std::uint64_t size_hint,
+                                                     SharedVolumeState volume);
+
+// The staging directory, opened for reading; made when missing and `create`.
+Result<FileDescriptor> open_staging_directory(int root, bool create);
 
 }  // namespace onggi::backend

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
@@ -20,6 +21,11 @@ namespace onggi::backend {
 namespace {
 
 constexpr std::size_t kDepthMax = 512;
+
+// Renamed or removed while we look: as if it had never been there.
+bool is_gone(const Error& error) {
+  return error.code() == ErrorCode::not_found || error.code() == ErrorCode::invalid_argument;
+}
 
 struct Name {
   std::string text;
@@ -90,13 +96,22 @@ class Lister {
  private:
   struct Item {
     std::string name;
-    bool content = false;
-    std::string key() const { return content ? name + '/' : name; }
+    bool content = false;  // then its key is the name and a '/'
   };
 
-  // Renamed or removed while we look: as if it had never been there.
-  static bool is_gone(const Error& error) {
-    return error.code() == ErrorCode::not_found || error.code() == ErrorCode::invalid_argument;
+  static bool key_less(const Item& a, const Item& b) {
+    const std::size_t common = std::min(a.name.size(), b.name.size());
+    if (const int order = std::memcmp(a.name.data(), b.name.data(), common); order != 0) {
+      return order < 0;
+    }
+    // Of the longer name its next byte counts, of the other its '/' or its end.
+    if (a.name.size() == b.name.size()) return !a.content && b.content;
+    if (a.name.size() < b.name.size()) return !a.content || '/' < byte_at(b.name, common);
+    return b.content && byte_at(a.name, common) < '/';
+  }
+
+  static unsigned char byte_at(const std::string& text, std::size_t index) {
+    return static_cast<unsigned char>(text[index]);
   }
 
   Result<std::vector<Item>> items_of(int directory, const std::string& prefix, bool top) const {
@@ -111,15 +126,14 @@ class Lister {
         items.push_back({std::move(name.text), false});
       }
     }
-    const auto by_key = [](const Item& a, const Item& b) { return a.key() < b.key(); };
     // One more than a page is all that can be shown of one directory.
     const std::size_t wanted = options_.limit - page_.entries.size() + 1;
     if (!options_.recursive && items.size() > wanted) {
       const auto cut = items.begin() + static_cast<std::ptrdiff_t>(wanted);
-      std::partial_sort(items.begin(), cut, items.end(), by_key);
+      std::partial_sort(items.begin(), cut, items.end(), key_less);
       items.erase(cut, items.end());
     } else {
-      std::sort(items.begin(), items.end(), by_key);
+      std::sort(items.begin(), items.end(), key_less);
     }
     return items;
   }
@@ -162,7 +176,7 @@ class Counter {
       if (S_ISDIR(s.st_mode)) {
         ++usage_.directories;
         auto below = enter(directory, name.text);
-        if (!below && below.error().code() == ErrorCode::not_found) continue;
+        if (!below && is_gone(below.error())) continue;
         if (!below) return tl::unexpected(std::move(below).error());
         RETURN_IF_ERROR(visit(below->get(), depth + 1));
       } else {
