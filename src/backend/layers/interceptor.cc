@@ -25,6 +25,33 @@ auto run(Interceptor& interceptor, Operation operation, Call call) -> decltype(c
   return std::move(**value);
 }
 
+class InterceptedStagedFile final : public StagedFile {
+ public:
+  InterceptedStagedFile(std::unique_ptr<StagedFile> file, std::shared_ptr<Interceptor> interceptor)
+      : file_(std::move(file)), interceptor_(std::move(interceptor)) {}
+
+  std::uint64_t size() const override { return file_->size(); }
+  std::span<std::byte> buffer() override { return file_->buffer(); }
+  Status commit_buffer(std::size_t bytes) override { return file_->commit_buffer(bytes); }
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> buffer) override {
+    return file_->read(offset, buffer);
+  }
+  Status truncate(std::uint64_t size) override { return file_->truncate(size); }
+  Status discard() override { return file_->discard(); }
+
+  Status flush() override {
+    return run(*interceptor_, Operation::flush, [this] { return file_->flush(); });
+  }
+  Result<FileInfo> commit(const RelPath& path, const CommitOptions& options) override {
+    return run(*interceptor_, Operation::commit,
+               [this, &path, &options] { return file_->commit(path, options); });
+  }
+
+ private:
+  std::unique_ptr<StagedFile> file_;
+  std::shared_ptr<Interceptor> interceptor_;  // shared with the backend and its folders
+};
+
 class InterceptedFolder final : public Folder {
  public:
   InterceptedFolder(std::unique_ptr<Folder> folder, std::shared_ptr<Interceptor> interceptor)
@@ -42,9 +69,11 @@ class InterceptedFolder final : public Folder {
   }
   Result<std::unique_ptr<StagedFile>> stage(const Uuid& upload, bool create,
                                             std::uint64_t size_hint) override {
-    return through(Operation::stage, [folder = folder_, upload, create, size_hint] {
-      return folder->stage(upload, create, size_hint);
-    });
+    ASSIGN_OR_RETURN(auto file,
+                     through(Operation::stage, [folder = folder_, upload, create, size_hint] {
+                       return folder->stage(upload, create, size_hint);
+                     }));
+    return std::make_unique<InterceptedStagedFile>(std::move(file), interceptor_);
   }
   Status make_directory(const RelPath& path, bool parents) override {
     return through(Operation::make_directory, [folder = folder_, path, parents] {
@@ -162,6 +191,10 @@ std::string_view to_string(Operation operation) {
       return "sync";
     case Operation::collect_staging:
       return "collect_staging";
+    case Operation::flush:
+      return "flush";
+    case Operation::commit:
+      return "commit";
   }
   return "unknown";
 }

@@ -9,8 +9,8 @@
 
 namespace onggi::backend {
 
-// The operations of Backend and Folder that a layer stands before. Moving a file's bytes is not
-// among them: that is the handles' own business and mostly the kernel's.
+// The operations of Backend, Folder and StagedFile that a layer stands before. Moving a file's
+// bytes is not among them: that is the handles' own business and mostly the kernel's.
 enum class Operation {
   space,
   create_folder,
@@ -28,11 +28,14 @@ enum class Operation {
   usage,
   sync,
   collect_staging,
+  flush,   // of a staged file, as is
+  commit,  // this
 };
 
 std::string_view to_string(Operation operation);
 
-// One attempt at an operation. Owns all it needs, so that a layer may give up on it while it runs.
+// One attempt at an operation. Owns all it needs, so that a layer may give up on it while it runs;
+// but for flush and commit, whose file belongs to the caller: they must end before run() does.
 using Attempt = std::function<Status()>;
 
 // A layer's policy: runs an attempt never, once or several times. Thread-safe.

@@ -132,6 +132,25 @@ TEST_F(LayersTest, FaultsAreTheSameForTheSameSeed) {
   EXPECT_NE(outcomes(7), outcomes(8));
 }
 
+TEST_F(LayersTest, StandBeforeTheCommitOfAStagedFile) {
+  auto backend =
+      with_fault(memory(), {.seed = 3, .lost_reply_rate = 0.5, .only = Operation::commit}, clock_);
+  backend = with_retry(std::move(backend),
+                       {.attempts_max = 50, .total_max = std::chrono::hours(1'000)}, clock_);
+  backend = with_metrics(std::move(backend), "v", metrics_, clock_);
+  const FolderId id{Uuid::random(), Uuid::random()};
+  ASSERT_TRUE(backend->create_folder(id, 0775));
+  const auto folder = backend->open_folder(id).value();
+  for (int i = 0; i < 20; ++i) {
+    const auto staged = folder->stage(Uuid::random(), true, 0).value();
+    const auto path = RelPath::parse(std::to_string(i)).value();
+    EXPECT_TRUE(staged->commit(path, {.if_absent = true})) << "the file that is there is ours";
+  }
+  const std::string expected =
+      "onggi_backend_operations_total{volume=\"v\",operation=\"commit\",outcome=\"ok\"} 20";
+  EXPECT_NE(metrics_.text().find(expected), std::string::npos) << metrics_.text();
+}
+
 class LayeredBackendTest : public testing::TestWithParam<Scenario> {};
 
 // All layers at once, over storage that fails every fifth time: callers notice nothing.

@@ -18,6 +18,11 @@ bool takes_long(Operation operation) {
          operation == Operation::collect_staging;
 }
 
+// Those whose file is the caller's, who writes its bytes without a limit, too.
+bool stays_with_caller(Operation operation) {
+  return operation == Operation::flush || operation == Operation::commit;
+}
+
 class Timeout final : public Interceptor {
  public:
   Timeout(std::string volume, const TimeoutOptions& options)
@@ -28,6 +33,7 @@ class Timeout final : public Interceptor {
                .queue_max = options.queue_max}) {}
 
   Status run(Operation operation, const Attempt& attempt) override {
+    if (stays_with_caller(operation)) return attempt();
     // Shared with the pool: whoever is last lets go of it.
     auto done = std::make_shared<std::promise<Status>>();
     auto future = done->get_future();
