@@ -61,7 +61,7 @@ def upload(node: Node, folder: Path, name: str) -> str:
     url = f"onggi://local/{name}"
     command = [str(PROGRAMS / "onggi"), "cp", "-r", str(folder), url]
     subprocess.run(command, env=environment, check=True)
-    return f"{url}/{folder.name}"
+    return url
 
 
 def median(values: list[float]) -> float:
@@ -115,7 +115,7 @@ def loopback(pictures: Path) -> list[Row]:
 
 
 def make_photos(target: Path) -> None:
-    """JPEG files of photo-like noise: 500 × 375 to 425, some upright, 61 to 118 kB."""
+    """JPEG files of photo-like noise: 500 × 375 to 425, some upright, about 65 to 110 kB."""
     generator = np.random.default_rng(5)
     target.mkdir(parents=True, exist_ok=True)
     for number in range(PHOTOS):
@@ -123,7 +123,7 @@ def make_photos(target: Path) -> None:
         size = (height, 500) if number % 4 == 0 else (500, height)
         coarse = generator.integers(0, 256, (size[1] // 16, size[0] // 16, 3), dtype=np.uint8)
         smooth = Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC)
-        grain = generator.normal(0, 19, (size[1], size[0], 1))
+        grain = generator.normal(0, generator.uniform(12, 31), (size[1], size[0], 1))
         pixels = np.clip(np.asarray(smooth, dtype=np.float32) + grain, 0, 255).astype(np.uint8)
         Image.fromarray(pixels).save(target / f"{number:05}.jpg", quality=80)
 

@@ -16,7 +16,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<what>before|not run): (?P<text>[^>]*) -->\n+)?^```sh\n(?P<block>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -39,9 +42,10 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     while not (data / "onggid.sock").exists():
         assert node.poll() is None
         time.sleep(0.02)
-    pictures = tmp_path / "pictures"
-    pictures.mkdir()
-    (pictures / "one.jpg").write_bytes(b"not really a picture")
+    for folder_of_user in ("pictures", "data"):
+        (tmp_path / folder_of_user).mkdir()
+        (tmp_path / folder_of_user / "one.jpg").write_bytes(b"not really a picture")
+    (tmp_path / "model.pt").write_bytes(b"not really a model")
     yield {
         **os.environ,
         "PATH": f"{folder}:{os.environ['PATH']}",
@@ -55,7 +59,10 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_its_commands_work(document: Path, environment: dict[str, str], tmp_path: Path) -> None:
-    for block in BLOCK.findall(document.read_text()):
+    for found in BLOCK.finditer(document.read_text()):
+        if found["what"] == "not run":
+            continue
+        block = f"{found['text'] or ''}\n{found['block']}"
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", block],
             env=environment,
