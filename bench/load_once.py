@@ -24,15 +24,16 @@ class Photos(Dataset[tuple[torch.Tensor, int]]):
     """JPEG files, a random crop of each resized to 224 × 224, mirrored at random and normalised."""
 
     def __init__(self, root: str) -> None:
+        self.root = root
         files, base = fsspec.url_to_fs(root)
         self.paths = sorted(files.find(base))
-        self.protocol = root.partition("://")[0] if "://" in root else "file"
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        with fsspec.filesystem(self.protocol).open(self.paths[index], "rb") as file:
+        protocol = self.root.partition("://")[0] if "://" in self.root else "file"
+        with fsspec.filesystem(protocol).open(self.paths[index], "rb") as file:
             picture = Image.open(file).convert("RGB")
         side = int(min(picture.size) * (0.5 + 0.5 * float(torch.rand(1))))
         left = random.randint(0, picture.width - side)

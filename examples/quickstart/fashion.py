@@ -44,16 +44,17 @@ class ImageFolder(Dataset[tuple[torch.Tensor, int]]):
 
     def __init__(self, root: str, augment: bool) -> None:
         self.augment = augment
+        self.root = root
         files, base = fsspec.url_to_fs(root)
         self.paths = sorted(files.find(base))
         self.labels = [int(path.rsplit("/", 2)[1]) for path in self.paths]
-        self.protocol = root.partition("://")[0] if "://" in root else "file"
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        with fsspec.filesystem(self.protocol).open(self.paths[index], "rb") as file:
+        protocol = self.root.partition("://")[0] if "://" in self.root else "file"
+        with fsspec.filesystem(protocol).open(self.paths[index], "rb") as file:
             picture = Image.open(file).convert("L")
         if self.augment:
             picture = random_crop(picture, padding=2)

@@ -46,17 +46,30 @@ class Row:
     loader: str
 
 
+def own_address() -> str:
+    """What others reach this machine by, so that the loader saves bytes as it does on a network,
+    not processor time as it does on loopback; loopback where there is nothing else."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # an address for documents: this sends nothing
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
 class Node:
     """An onggid of our own, with data and port of its own."""
 
     def __init__(self) -> None:
+        address = own_address()
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind((address, 0))
             port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"http://{address}:{port}"
         data = WORK / "node"
         shutil.rmtree(data, ignore_errors=True)
-        command = [str(PROGRAMS / "onggid"), "--data", str(data), "--port", str(port)]
+        command = [str(PROGRAMS / "onggid"), "--data", str(data)]
+        command += ["--address", address, "--port", str(port), "--set", "active.prewarm=torch"]
         with (WORK / "onggid.log").open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         self._wait_until_ready()
