@@ -6,6 +6,9 @@
 # whole licence to include: tools/check_layers.py rejects an #include of a module not listed here.
 # TEST_DEPENDS is the same for its *_test.cc alone.
 set(ONGGI_INSTALL_BINDIR bin CACHE STRING "Where programs are installed, below the prefix")
+if(SKBUILD)
+  set(ONGGI_INSTALL_BINDIR ${SKBUILD_SCRIPTS_DIR})  # in a wheel: onto the PATH of the environment
+endif()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)  # the modules end in the Python extension too
 
 add_library(onggi_flags INTERFACE)

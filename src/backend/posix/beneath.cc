@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 #include <linux/openat2.h>
-#include <stdio.h>
+#include <cstdio>
 #include <sys/syscall.h>
 #include <unistd.h>
 

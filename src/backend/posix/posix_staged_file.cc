@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <stdio.h>
+#include <cstdio>
 #include <sys/stat.h>
 #include <unistd.h>
 

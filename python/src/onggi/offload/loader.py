@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from torch.utils.data import DataLoader, IterDataPipe, MapDataPipe
 from torch.utils.data.dataloader import _DatasetKind
@@ -214,6 +215,7 @@ class OffloadedLoader(DataLoader[T]):
                     "python": platform.python_version(),
                     "num_workers": count,
                     "base_seed": base_seed,
+                    "palette": _crosses_a_network(self._connected()),
                     "results_max": 1 + (self.prefetch_factor or 2),
                 },
             }
@@ -222,6 +224,15 @@ class OffloadedLoader(DataLoader[T]):
             return Session(transport, what, commands, ahead, self._stats, self._pool)
 
         return make_epoch(self, open_session, workers, resume)
+
+
+def _crosses_a_network(client: Client) -> bool:
+    """Where bytes are dear; on one machine a palette costs more than the copy that it saves."""
+    native = client._http.native
+    if native.unix_socket:
+        return False
+    host = urlsplit(native.base_url).hostname or ""
+    return host != "localhost" and not host.startswith("127.") and host != "::1"
 
 
 def _with_streams(payload: bytes, states: dict[int, rng.States]) -> bytes:

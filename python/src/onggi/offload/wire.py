@@ -11,16 +11,20 @@ import base64
 import json
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
+from onggi import _palette
+
 ALIGNMENT = 64
 HEADER_BYTES_MAX = 64 << 20
 DEPTH_MAX = 32
+# Below this a palette saves too little to be worth its tables.
+PALETTE_VALUES_MIN = 16 << 10
 
 _LENGTH = struct.Struct("<Q")
 
@@ -136,19 +140,28 @@ def _bytes_of(tensor: torch.Tensor) -> memoryview:
 
 
 def encode(
-    batch: Any,
-    states: Mapping[str, bytes] | None = None,
-    metadata: Mapping[str, str] | None = None,
+    batch: Any, states: Mapping[str, bytes] | None = None, *, palette: bool = False
 ) -> Image:
-    """The image of a batch and generator states. Copies no tensor that is contiguous."""
+    """The image of a batch and generator states. Copies no tensor that is contiguous, but for
+    `palette`: large float tensors are then shortened where that loses nothing."""
     encoder = _Encoder()
     structure = encoder.node(batch)
-    tensors = {name: (tensor, _bytes_of(tensor)) for name, tensor in encoder.tensors.items()}
+    shortened = []
+    tensors: dict[str, tuple[torch.Tensor, memoryview]] = {}
+    for name, tensor in encoder.tensors.items():
+        short = _shorten(tensor) if palette else None
+        if short is not None:
+            shortened.append(name)
+            indices, table = short
+            tensors[name] = (indices, _bytes_of(indices))
+            tensors[f"{name}.table"] = (table, _bytes_of(table))
+        else:
+            tensors[name] = (tensor, _bytes_of(tensor))
     for name, state in (states or {}).items():
         tensor = torch.frombuffer(bytearray(state), dtype=torch.uint8)
         tensors[f"__rng.{name}"] = (tensor, _bytes_of(tensor))
     header: dict[str, Any] = {
-        "__metadata__": {**(metadata or {}), "structure": json.dumps(structure)}
+        "__metadata__": {"palette": " ".join(shortened), "structure": json.dumps(structure)}
     }
     offset = 0
     for name, (tensor, data) in tensors.items():
@@ -166,11 +179,44 @@ def encode(
     return Image(text, parts, end)
 
 
+def _layout(shape: Sequence[int]) -> tuple[int, int]:
+    """Channels and the size of a plane: [N, C, H, W] has channels, other shapes are all one."""
+    if len(shape) == 4:
+        return shape[1], shape[2] * shape[3]
+    count = 1
+    for n in shape:
+        count *= n
+    return 1, count
+
+
+def _shorten(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Bytes and tables in place of floats, or None where there are too few or too many values."""
+    if tensor.dtype is not torch.float32 or tensor.numel() < PALETTE_VALUES_MIN:
+        return None
+    channels, plane = _layout(tensor.shape)
+    indices = torch.empty(tensor.shape, dtype=torch.uint8)
+    table = torch.zeros(channels, 256)
+    parts = [_bytes_of(t) for t in (tensor, indices, table)]
+    if not _palette.encode(parts[0], channels, plane, parts[1], parts[2]):
+        return None
+    return indices, table
+
+
+def _lengthen(indices: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    channels, plane = _layout(indices.shape)
+    values = torch.empty(indices.shape)
+    try:
+        parts = [_bytes_of(t) for t in (indices, table, values)]
+        _palette.decode(parts[0], channels, plane, parts[1], parts[2])
+    except ValueError as error:
+        raise Malformed("a palette does not fit its tensor") from error
+    return values
+
+
 @dataclass
 class Decoded:
     batch: Any
     states: dict[str, bytes]
-    metadata: dict[str, str]
 
 
 def decode(data: bytearray | memoryview | bytes) -> Decoded:
@@ -181,6 +227,10 @@ def decode(data: bytearray | memoryview | bytes) -> Decoded:
     if not isinstance(metadata, dict) or not isinstance(metadata.get("structure"), str):
         raise Malformed("the image has no structure")
     tensors = {name: _tensor(view, base, entry) for name, entry in header.items()}
+    for name in str(metadata.pop("palette", "")).split():
+        if name not in tensors or f"{name}.table" not in tensors:
+            raise Malformed("a palette is missing")
+        tensors[name] = _lengthen(tensors[name], tensors[f"{name}.table"])
     try:
         structure = json.loads(metadata.pop("structure"))
     except (ValueError, RecursionError) as error:
@@ -190,7 +240,7 @@ def decode(data: bytearray | memoryview | bytes) -> Decoded:
         for name, tensor in tensors.items()
         if name.startswith("__rng.")
     }
-    return Decoded(_build(structure, tensors, 0), states, metadata)
+    return Decoded(_build(structure, tensors, 0), states)
 
 
 def _read_header(view: memoryview) -> tuple[dict[str, Any], int]:

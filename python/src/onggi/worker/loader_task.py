@@ -192,7 +192,7 @@ class LoaderTask:
         after = rng.capture()
         changed = rng.changed(stream.states, after)
         stream.states = after
-        image = wire.encode(batch, changed)
+        image = wire.encode(batch, changed, palette=self._options["palette"])
         self._channel.wait_until_fewer(self._results_max)
         reservation = self._channel.reserve(image.nbytes)
         image.write(reservation.buffer)
