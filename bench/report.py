@@ -61,7 +61,7 @@ def publish(name: str, rows: list[Row]) -> None:
     _draw(name, rows)
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -69,11 +69,11 @@ def _number(value: float | None) -> str:
 
 def _print_table(rows: list[Row]) -> None:
     heads = ("work", "ours", "other", "limit", "unit", "ratio", "at least", "")
-    lines = [heads]
+    lines: list[tuple[str, ...]] = [heads]
     for row in rows:
         enough = row.ratio is None or row.at_least is None or row.ratio >= row.at_least
-        numbers = [_number(v) for v in (row.ours, row.other, row.limit)]
-        ratios = [_number(row.ratio), _number(row.at_least)]
+        numbers = [number(v) for v in (row.ours, row.other, row.limit)]
+        ratios = [number(row.ratio), number(row.at_least)]
         lines.append((row.work, *numbers, row.unit, *ratios, "" if enough else "falls short"))
     widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
     for line in lines:
@@ -91,7 +91,7 @@ def _draw(name: str, rows: list[Row]) -> None:
     ratios = [(row.ratio or 0) / (row.at_least or 1) for row in shown]
     colours = ["#2f855a" if ratio >= 1 else "#c2410c" for ratio in ratios]
     bars = axis.barh([row.work for row in shown], ratios, color=colours)
-    labels = [f"{_number(row.ratio)} × (asked: {_number(row.at_least)})" for row in shown]
+    labels = [f"{number(row.ratio)} × (asked: {number(row.at_least)})" for row in shown]
     axis.bar_label(bars, labels=labels, padding=3, fontsize=8)
     axis.axvline(1, color="#52606d", linewidth=1)
     axis.set_xscale("log")

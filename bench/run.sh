@@ -9,3 +9,4 @@ for name in transfer daemon sandbox offload; do
   echo "== $name"
   .venv/bin/python "bench/$name.py"
 done
+.venv/bin/python bench/figures.py  # README.md shows them

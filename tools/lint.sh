@@ -11,6 +11,7 @@ shell_syntax() { git ls-files '*.sh' .ci/run | xargs -n 1 bash -n; }
 
 check "clang-format" cpp_format
 check "layers" .venv/bin/python tools/check_layers.py
+check "figures" .venv/bin/python bench/figures.py --check
 check "words" .venv/bin/python tools/check_words.py
 check "ruff" python_format
 check "mypy --strict" .venv/bin/mypy --no-error-summary python/src/onggi

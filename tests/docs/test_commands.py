@@ -20,6 +20,8 @@ BLOCK = re.compile(
     r"(?:^<!-- (?P<what>before|not run): (?P<text>[^>]*) -->\n+)?^```sh\n(?P<block>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+LINK = re.compile(r"\]\(([^)#][^)]*)\)")
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -72,6 +74,14 @@ def test_its_commands_work(document: Path, environment: dict[str, str], tmp_path
             timeout=120,
         )
         assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def test_its_links_lead_somewhere(document: Path) -> None:
+    for target in LINK.findall(document.read_text()):
+        if "://" in target or target.startswith("bench/results"):  # results come and go
+            continue
+        assert (document.parent / target.partition("#")[0]).exists(), target
 
 
 def test_the_readme_has_a_loader_that_runs(tmp_path: Path) -> None:
