@@ -12,10 +12,10 @@ import os
 import resource
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from node import TOOLS, Node
@@ -42,7 +42,7 @@ class BackendAi:
         self.path = PEER_FOLDER / "volume1" / scope.replace("-", "")
         self.path = self.path / digits[:2] / digits[2:4] / digits[4:]
 
-    def call(self, method: str, path: str, body: dict[str, object]) -> Any:
+    def call(self, method: str, path: str, body: Mapping[str, object]) -> Any:
         request = urllib.request.Request(
             f"http://127.0.0.1:{MANAGER}{path}",
             json.dumps(body).encode(),
@@ -53,7 +53,7 @@ class BackendAi:
             text = answer.read()
         return json.loads(text) if text else None
 
-    def request(self, method: str, path: str, body: dict[str, object] | None) -> bytes:
+    def request(self, method: str, path: str, body: Mapping[str, object] | None) -> bytes:
         # A route without parameters refuses a body, be it {}.
         text = b"" if body is None else json.dumps(body).encode()
         head = (
@@ -212,4 +212,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

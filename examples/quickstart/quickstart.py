@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,7 @@ def print_table(rows: list[Row]) -> None:
         print("  ".join(cells))
 
 
-PANELS = (
+PANELS: tuple[tuple[str, Callable[[Row], float]], ...] = (
     ("peak RAM of the training process, MiB", lambda row: row.rss_bytes / MIB),
     ("network, MiB", lambda row: row.network_bytes / MIB),
     ("samples/s", lambda row: row.samples_per_second),
