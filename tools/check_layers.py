@@ -17,6 +17,7 @@ DUMPING_GROUNDS = {"util", "utils", "common", "misc", "helpers", "shared"}
 MODULE = re.compile(r"onggi_module\((\w+)\s+([^)]*)\)")
 PROGRAM = re.compile(r"onggi_program\((\S+)\s+(\S+_main\.cc)\s+DEPENDS\s+([^)]*)\)")
 TEST_PROGRAM = re.compile(r"add_executable\(\w+\s+(\S+_main\.cc)\)")
+ADDED = re.compile(r"add_subdirectory\((\S+)\)")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -88,6 +89,8 @@ def file_errors(tree: Tree, file: Path) -> list[str]:
         errors.append(f"{path}: {lines} lines, the limit is {LINES_MAX[file.suffix]}")
     if path.endswith("_main.cc") and path not in tree.programs:
         errors.append(f"{path}: no onggi_program() builds it")
+    if file.stem.endswith(("_fuzz", "_bench")):
+        errors.append(f"{path}: nothing builds it here; it belongs in fuzz/ or bench/")
     if file.suffix == ".cc" and file.parent != SRC / module.folder:
         errors.append(f"{path}: no onggi_module() in its folder builds it")
     return errors + include_errors(tree, path, text, module)
@@ -104,9 +107,19 @@ def folder_errors(folder: Path) -> list[str]:
     return errors
 
 
+def unbuilt_modules(tree: Tree) -> list[str]:
+    """A module that the root does not add is tested by nobody."""
+    added = set(ADDED.findall((SRC.parent / "CMakeLists.txt").read_text()))
+    return [
+        f"{folder}: the root CMakeLists.txt does not add it"
+        for folder in tree.modules
+        if f"src/{folder}" not in added
+    ]
+
+
 def main() -> int:
     tree = Tree.read()
-    errors = []
+    errors = unbuilt_modules(tree)
     for path in sorted(SRC.rglob("*")):
         if path.is_dir():
             errors += folder_errors(path)
