@@ -16,6 +16,7 @@
 #include <fcntl.h>
 
 #include "active/frame.h"
+#include "active/sandbox/seccomp_filter.h"
 #include "active/task_service.h"
 #include "base/clock.h"
 #include "base/encoding.h"
@@ -157,7 +158,10 @@ int main(int argc, char** argv) {
                                  {"required", item.required},
                                  {"detail", item.detail}});
   }
-  std::cout << json::serialize(json::object{{"ok", (*service)->report().ok}, {"items", items}})
+  json::array numbers;
+  for (const int number : allowed_system_call_numbers()) numbers.emplace_back(number);
+  std::cout << json::serialize(json::object{
+                   {"ok", (*service)->report().ok}, {"items", items}, {"system_calls", numbers}})
             << std::endl;
   const int status = serve(**service);
   std::cout << metrics.text() << std::flush;

@@ -75,6 +75,15 @@ void kill_process(const Child& child) {
   if (child.process) syscall(SYS_pidfd_send_signal, child.process.get(), SIGKILL, nullptr, 0);
 }
 
+Status set_nonblocking(int socket) {
+  if (fcntl(socket, F_SETFL, O_NONBLOCK) != 0) return fail_errno("fcntl");
+  return {};
+}
+
+bool nothing_waits(const Result<std::optional<Message>>& message) {
+  return !message && message.error().code() == ErrorCode::unavailable;
+}
+
 class Broker {
  public:
   explicit Broker(const BrokerOptions& options) : options_(options) {}
@@ -226,6 +235,8 @@ Status Broker::start_profile(StartProfile settings) {
     if (settings.argv.empty()) become_native_zygote(ends.second.get());
     become_program(settings, ends.second.get());
   }
+  // We must never wait for a child: full sockets refuse.
+  RETURN_IF_ERROR(set_nonblocking(ends.first.get()));
   Profile profile;
   profile.pid = pid;
   profile.control = std::move(ends.first);
@@ -282,6 +293,7 @@ Result<Child*> Broker::request_child(Profile& profile) {
   child.id = next_child_++;
   child.profile = profile.settings.name;
   child.line = std::move(ends.first);
+  RETURN_IF_ERROR(set_nonblocking(child.line.get()));
   ASSIGN_OR_RETURN(child.cgroup, cgroups_->make(child.id));
   const ForkRequest request{.child = child.id, .cgroup_procs = child.cgroup->procs_files()};
   const std::array<int, 1> descriptors = {ends.second.get()};
@@ -301,6 +313,7 @@ Result<Child*> Broker::spare_of(Profile& profile) {
 
 Status Broker::spawn(Message message) {
   ASSIGN_OR_RETURN(WorkerOrder order, decode_worker_order(message.body));
+  order.limits.memory_by_rlimit = !cgroups_->has("memory");
   const auto refuse = [&](ExitReason reason, std::string text) {
     tell_daemon(
         MessageKind::exited,
@@ -321,7 +334,7 @@ Status Broker::spawn(Message message) {
   std::vector<int> descriptors;
   for (const FileDescriptor& d : message.descriptors) descriptors.push_back(d.get());
   if (sent) {
-    sent = send_message((*child)->line.get(), MessageKind::spawn, message.body, descriptors);
+    sent = send_message((*child)->line.get(), MessageKind::spawn, encode(order), descriptors);
   }
   (*child)->order = order;
   (*child)->deadline = steady_clock::now() + milliseconds(order.limits.wall_ms);
@@ -371,6 +384,7 @@ void Broker::kill_worker(std::uint64_t worker) {
 
 void Broker::take_from_child(Child& child) {
   auto message = receive_message(child.line.get());
+  if (nothing_waits(message)) return;
   if (message && *message && (*message)->kind == MessageKind::entry_failed) {
     child.text = (*message)->body;
     child.reason = ExitReason::entry_failed;
@@ -382,6 +396,7 @@ void Broker::take_from_child(Child& child) {
 
 void Broker::take_from_zygote(Profile& profile) {
   auto message = receive_message(profile.control.get());
+  if (nothing_waits(message)) return;
   if (!message || !*message) {
     zygote_lost(profile, "its warm parent died");
     return;

@@ -15,6 +15,8 @@ struct WorkerLimits {
   std::uint64_t wall_ms = 86'400'000;
   std::uint64_t processes = 64;
   std::uint64_t tmp_bytes = 256ULL << 20;
+  // Set by the broker where no cgroup holds the worker to its memory.
+  bool memory_by_rlimit = false;
 };
 
 // One worker to be. `worker` is the daemon's number for it.

@@ -181,6 +181,7 @@ std::string encode(const WorkerOrder& value) {
   const WorkerLimits& limits = value.limits;
   writer.number(limits.cpu_seconds).number(limits.memory_bytes).number(limits.wall_ms);
   writer.number(limits.processes).number(limits.tmp_bytes);
+  writer.number(limits.memory_by_rlimit ? 1 : 0);
   writer.text(value.cwd).texts(value.mount_paths);
   return writer.bytes();
 }
@@ -197,6 +198,7 @@ Result<WorkerOrder> decode_worker_order(std::string_view body) {
   value.limits.wall_ms = reader.number();
   value.limits.processes = reader.number();
   value.limits.tmp_bytes = reader.number();
+  value.limits.memory_by_rlimit = reader.number() != 0;
   value.cwd = reader.text();
   value.mount_paths = reader.texts();
   if (!reader.ok() || uid >= 0xffffffff || value.mount_paths.size() > kMountsMax) {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string_view>
 
 #include <asm/ioctls.h>
@@ -273,6 +274,18 @@ std::vector<std::string> allowed_system_calls() {
       "uname",
       "sysinfo",
   };
+}
+
+std::vector<int> allowed_system_call_numbers() {
+  std::set<int> numbers;
+  for (const std::string& name : allowed_system_calls()) {
+    numbers.insert(seccomp_syscall_resolve_name(name.c_str()));
+  }
+  for (const Rule& rule : conditional_rules()) {
+    numbers.insert(seccomp_syscall_resolve_name(rule.name));
+  }
+  numbers.erase(__NR_SCMP_ERROR);
+  return {numbers.begin(), numbers.end()};
 }
 
 Result<std::vector<sock_filter>> compile_seccomp_filter() {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <string_view>
 
 #include <fcntl.h>
@@ -71,7 +72,18 @@ Status limit(__rlimit_resource resource, rlim_t most) {
   return {};
 }
 
+// Bytes of private writable memory mapped now: what RLIMIT_DATA counts.
+rlim_t data_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  for (int field = 0; field < 6; ++field) statm >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
 Status set_limits(const WorkerLimits& limits) {
+  if (limits.memory_by_rlimit) {
+    RETURN_IF_ERROR(limit(RLIMIT_DATA, data_bytes() + limits.memory_bytes));
+  }
   // The broker counts the CPU time of all a worker's processes; this holds each one besides.
   RETURN_IF_ERROR(limit(RLIMIT_CPU, limits.cpu_seconds + 1));
   RETURN_IF_ERROR(limit(RLIMIT_FSIZE, std::max(limits.tmp_bytes, limits.memory_bytes)));

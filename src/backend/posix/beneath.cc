@@ -3,12 +3,12 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <linux/openat2.h>
-#include <cstdio>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,12 +1,12 @@
 #include "backend/posix/posix_staged_file.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <fcntl.h>
-#include <cstdio>
 #include <sys/stat.h>
 #include <unistd.h>
 
