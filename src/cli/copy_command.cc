@@ -218,7 +218,7 @@ void add_copy_command(CLI::App& app, Session& session) {
   command->footer(
       "onggi cp -r ./data onggi://local/fashion   what is in ./data becomes what is in fashion\n"
       "Files that are there with the same size and are not older are skipped. After ctrl-C the\n"
-      "same command goes on. Every byte is checked by a checksum when it arrives.");
+      "same command goes on. --verify compares checksums of everything at the end.");
   session.on(command, [options](Session& s) { return copy(s, *options); });
 }
 

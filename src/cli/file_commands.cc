@@ -38,7 +38,8 @@ json::object to_json(const client::RemoteEntry& entry) {
   return {{"path", entry.path},
           {"kind", entry.kind},
           {"size_bytes", entry.size_bytes},
-          {"modified_ms", entry.modified.time_since_epoch().count()},
+          {"modified", client::format_time(entry.modified)},
+          {"mode", entry.mode},
           {"etag", entry.etag}};
 }
 

@@ -31,6 +31,13 @@ std::string text_at(const json::value& holder, std::string_view key) {
   return text == nullptr ? std::string() : std::string(*text);
 }
 
+std::uint64_t number_at(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains(key);
+  boost::system::error_code error;
+  const auto number = value == nullptr ? 0 : value->to_number<std::uint64_t>(error);
+  return error ? 0 : number;
+}
+
 Result<json::value> parse_json(std::string_view text) {
   boost::system::error_code error;
   json::value value = json::parse(text, error);
@@ -53,10 +60,8 @@ Result<RemoteEntry> parse_entry(const json::value& value) {
   entry.path = text_at(value, "path");
   entry.kind = text_at(value, "kind");
   entry.etag = text_at(value, "etag");
-  if (const json::value* size = object->if_contains("size_bytes"); size != nullptr) {
-    boost::system::error_code error;
-    entry.size_bytes = size->to_number<std::uint64_t>(error);
-  }
+  entry.size_bytes = number_at(*object, "size_bytes");
+  entry.mode = static_cast<std::uint32_t>(number_at(*object, "mode"));
   ASSIGN_OR_RETURN(entry.modified, parse_time(text_at(value, "modified")));
   return entry;
 }
@@ -280,6 +285,16 @@ Result<UnixTime> parse_time(std::string_view text) {
   return UnixTime(std::chrono::sys_days(day)) + std::chrono::hours(number(11, 2)) +
          std::chrono::minutes(number(14, 2)) + std::chrono::seconds(number(17, 2)) +
          std::chrono::milliseconds(milliseconds);
+}
+
+std::string format_time(UnixTime time) {
+  const auto days = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day day(days);
+  const std::chrono::hh_mm_ss clock(time - days);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(day.year()),
+                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
+                     clock.subseconds().count());
 }
 
 std::optional<std::string> closest(std::string_view meant, const std::vector<std::string>& known) {

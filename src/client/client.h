@@ -25,6 +25,7 @@ struct RemoteEntry {
   std::string kind;  // file, directory, symlink, other
   std::uint64_t size_bytes = 0;
   UnixTime modified{};
+  std::uint32_t mode = 0;
   std::string etag;
 };
 
@@ -77,8 +78,9 @@ Error error_of(const HttpResponse& response);
 // The code of this name; internal for one that this client does not know.
 ErrorCode parse_error_code(std::string_view name);
 
-// "2026-11-30T09:41:07.123Z".
+// "2026-11-30T09:41:07.123Z", as the daemon writes times, and back.
 Result<UnixTime> parse_time(std::string_view text);
+std::string format_time(UnixTime time);
 
 // The member of `known` that was most likely meant; none when nothing is close.
 std::optional<std::string> closest(std::string_view meant, const std::vector<std::string>& known);

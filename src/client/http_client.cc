@@ -181,6 +181,15 @@ bool never_connected(CURLcode code) {
          code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION;
 }
 
+std::string_view remedy(const Connection& connection) {
+  const bool local = !connection.unix_socket.empty() ||
+                     connection.base_url.find("//127.") != std::string::npos ||
+                     connection.base_url.find("//localhost") != std::string::npos ||
+                     connection.base_url.find("//[::1]") != std::string::npos;
+  return local ? "Start it with `onggi serve`, or name another by --url or ONGGI_URL"
+               : "Check the address and whether the daemon listens to the network (server.address)";
+}
+
 Error error_of(CURLcode code, const Exchange& exchange, const Connection& connection) {
   const std::string why =
       exchange.message[0] != '\0' ? exchange.message.data() : curl_easy_strerror(code);
@@ -200,9 +209,8 @@ Error error_of(CURLcode code, const Exchange& exchange, const Connection& connec
     case CURLE_COULDNT_CONNECT:
     case CURLE_COULDNT_RESOLVE_HOST:
       return {ErrorCode::unavailable,
-              fmt::format("cannot reach the daemon at {} (from {}): {}. Start it with `onggi "
-                          "serve`, or name another by --url or ONGGI_URL",
-                          connection.display(), connection.origin, why)};
+              fmt::format("cannot reach the daemon at {} (from {}): {}. {}", connection.display(),
+                          connection.origin, why, remedy(connection))};
     case CURLE_OPERATION_TIMEDOUT:
       return {ErrorCode::unavailable, fmt::format("the daemon at {} did not answer in time: {}",
                                                   connection.display(), why)};

@@ -415,25 +415,33 @@ class TreeUpload {
     const std::span<const std::byte> bytes = archive.finish();
     const HttpRequest request{.method = "PUT",
                               .target = vfolder_target(place_.vfolder, "archive", place_.path),
-                              .headers = {{"Content-Type", "application/x-tar"},
-                                          {"Onggi-Checksum", checksum_header(xxh3(bytes))}},
+                              .headers = {{"Content-Type", "application/x-tar"}},
                               .body = bytes};
     const auto sent =
         context_.client.perform(request, {.cancelled = [this] { return crew_.stopping(); }});
+    Status kept = sent ? check_counts(*sent, archive.files()) : tl::unexpected(sent.error());
     // One bad name spoils a batch: its files then go one by one, so that only that one fails.
-    if (!sent && !ends_transfer(sent.error().code()) && packed.size() > 1) {
+    if (!kept && !ends_transfer(kept.error().code()) && !packed.empty()) {
       for (const LocalFile* file : packed) RETURN_IF_ERROR(send_single(*file));
       return {};
     }
-    if (!sent) {
-      return note_failure(packed.empty() ? place_.path : packed.front()->path, sent.error());
-    }
+    if (!kept) return note_failure(place_.path, kept.error());
     MutexLock lock(mutex_);
     for (const LocalFile* file : packed) {
       meter_.add_bytes(static_cast<std::int64_t>(file->size_bytes));
       note_success(*file);
     }
     return {};
+  }
+
+  static Status check_counts(const HttpResponse& response, std::size_t files) {
+    boost::system::error_code error;
+    const boost::json::value answer = boost::json::parse(response.body, error);
+    const boost::json::object* object = error ? nullptr : answer.if_object();
+    const boost::json::value* count = object == nullptr ? nullptr : object->if_contains("files");
+    if (count != nullptr && *count == boost::json::value(files)) return {};
+    return fail(ErrorCode::corruption,
+                "the daemon unpacked another number of files than were sent");
   }
 
   Status pack(TarWriter& archive, const LocalFile& file) {

@@ -28,7 +28,8 @@ Result<TransferSummary> upload_file(Client& client, const std::string& local,
                                     const RemotePlace& place, const TransferOptions& options,
                                     const UploadLimits& limits = {});
 
-// Sends what is below `local` to below `place`. Files that are there with the same size, and are
+// Sends what is below `local` to below `place`; small files in batches without a checksum of their
+// own (options.verify compares them). Files that are there with the same size, and are
 // not older than here, are skipped unless options.force. A file that fails is listed in the summary
 // and the rest goes on, but for errors that all would meet.
 Result<TransferSummary> upload_tree(Client& client, const std::string& local,
