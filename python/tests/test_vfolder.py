@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import socket
 import threading
 from multiprocessing import get_context
 from multiprocessing.context import ForkContext, SpawnContext
@@ -276,3 +278,22 @@ def test_a_stream_is_closed_from_another_thread(
 def _read_byte_by_byte(stream: Stream) -> None:
     while stream.readinto(bytearray(1)):
         pass
+
+
+def test_ctrl_c_ends_a_call_that_waits() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+
+        def interrupt() -> None:
+            connection, _ = silent.accept()  # the call is under way and will never be answered
+            os.kill(os.getpid(), signal.SIGINT)
+            thread_done.wait()
+            connection.close()
+
+        thread_done = threading.Event()
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            onggi.connect(f"http://127.0.0.1:{port}").version()
+        thread_done.set()
+        thread.join()

@@ -148,7 +148,10 @@ def error_from_response(status: int, body: bytes) -> OnggiError:
     """The error that an answer of 400 or more stands for (RFC 9457 problem details)."""
     try:
         problem = json.loads(body)
-        return make_error(problem["code"], problem["detail"], problem.get("request_id"))
+        detail = str(problem["detail"])
+        if problem["code"] == "unauthenticated":
+            detail += ". Give a token to connect(), or by ONGGI_TOKEN or a profile"
+        return make_error(problem["code"], detail, problem.get("request_id"))
     except (ValueError, KeyError, TypeError):
         code = "not_found" if status == 404 else "internal"
         return make_error(code, f"the daemon answered {status} without problem details")

@@ -313,7 +313,7 @@ class VFolder:
         """Sends a file, or what is in a folder, to the path `remote`.
 
         Goes on where an earlier attempt stopped; files that are there already are skipped unless
-        `force`. Every byte is checked by a checksum on arrival; `verify` also reads it back.
+        `force`. `verify` reads everything back at the end and compares checksums.
         `progress`: a bar always (True), never (False) or where somebody looks (None).
         """
         source = Path(local)
