@@ -125,7 +125,7 @@ std::string zsh_items(const std::vector<std::pair<std::string, std::string>>& it
   for (const auto& [name, help] : items) {
     std::string entry = name;
     for (std::size_t at = 0; (at = entry.find(':', at)) != std::string::npos; at += 2) {
-      entry.insert(at, "\\");
+      entry.insert(at, 1, '\\');
     }
     out += " " + single_quoted(help.empty() ? entry : entry + ":" + help);
   }
