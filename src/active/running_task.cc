@@ -56,11 +56,13 @@ Verdict verdict_of(const WorkerExit& exit, const TaskLimits& limits) {
                           limits.wall_seconds)};
     case ExitReason::memory:
       return {ErrorCode::resource_exhausted,
-              fmt::format("the worker needed more memory than its share of {} bytes "
-                          "(limits.memory_bytes); it was killed",
+              fmt::format("the worker was killed because it needed more memory than its share of "
+                          "the task's {} bytes (limits.memory_bytes, shared by all workers)",
                           limits.memory_bytes)};
     case ExitReason::entry_failed:
-      return {ErrorCode::unavailable, fmt::format("the sandbox could not be built: {}", exit.text)};
+      // That walls can be built at all was tried at start: this one's mounts or cwd do not fit.
+      return {ErrorCode::invalid_argument,
+              fmt::format("the sandbox could not be built as asked: {}", exit.text)};
     case ExitReason::profile_lost:
       return {ErrorCode::unavailable, fmt::format("the worker could not run: {}", exit.text)};
     case ExitReason::killed:
@@ -74,6 +76,8 @@ Verdict verdict_of(const WorkerExit& exit, const TaskLimits& limits) {
 
 int status_of(ErrorCode code) {
   switch (code) {
+    case ErrorCode::invalid_argument:
+      return 400;
     case ErrorCode::resource_exhausted:
       return 429;
     case ErrorCode::deadline_exceeded:

@@ -326,7 +326,7 @@ Status Broker::spawn(Message message) {
   }
   auto child = spare_of(*profile);
   if (!child) {
-    refuse(ExitReason::entry_failed, child.error().message());
+    refuse(ExitReason::profile_lost, child.error().message());
     return {};
   }
   Status sent = (*child)->cgroup->set_limits(order.limits);
