@@ -164,6 +164,7 @@ int main(int argc, char** argv) {
                    {"ok", (*service)->report().ok}, {"items", items}, {"system_calls", numbers}})
             << std::endl;
   const int status = serve(**service);
+  (*service)->stop(std::chrono::seconds(10));  // workers' ends are counted when they have ended
   std::cout << metrics.text() << std::flush;
   return status;
 }
