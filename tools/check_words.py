@@ -19,6 +19,7 @@ FORBIDDEN = {
     r"pypi\.o" r"rg|deb\.debian\.o" r"rg|registry\.npm" r"js": "a registry's host",
     r"\bTO" r"DO\b(?!\(#\d+\))": "unfinished work without an issue",
     r"\bFIX" r"ME\b": "unfinished work without an issue",
+    r"from conftest im" r"port": "ambiguous: every folder of tests may have a conftest",
 }
 SKIPPED = {".so", ".png", ".jpg", ".lock"}
 

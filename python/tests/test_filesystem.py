@@ -13,7 +13,7 @@ import onggi
 import pandas as pd
 import pytest
 import torch
-from conftest import Daemon
+from sdk_daemon import Daemon
 
 MIB = 1 << 20
 

@@ -18,8 +18,8 @@ import numpy as np
 import onggi
 import pytest
 import torch
-from conftest import ROOT, Daemon, start_daemon
 from onggi.offload.failures import OffloadError
+from sdk_daemon import ROOT, Daemon, start_daemon
 from torch.utils.data import (
     BatchSampler,
     DataLoader,

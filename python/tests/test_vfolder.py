@@ -14,9 +14,9 @@ from pathlib import Path
 
 import onggi
 import pytest
-from conftest import Daemon
 from onggi._client import without_secrets
 from onggi._native import Stream
+from sdk_daemon import Daemon
 
 MIB = 1 << 20
 
