@@ -12,15 +12,11 @@ import urllib.request
 from typing import Any
 
 from node import Node
-from onggi._native import xxh3
-from onggi.offload.session import COMMAND, HEAD, MAGIC, PAYLOAD, SPEC
+from onggi._frames import COMMAND, ERROR, HEAD, PAYLOAD, SPEC
+from onggi.offload.session import CONTENT_TYPE, frame
 from report import Row, publish
 
 RUNS = 60
-
-
-def frame(kind: int, body: bytes) -> bytes:
-    return HEAD.pack(MAGIC, kind, 0, 0, 0, 0, len(body), xxh3(body)) + body
 
 
 def run_task(node: Node, profile: str, entry: str, mounts: list[dict[str, str]]) -> float:
@@ -28,13 +24,13 @@ def run_task(node: Node, profile: str, entry: str, mounts: list[dict[str, str]])
     spec |= {"cwd": "/", "env": {}, "options": {}, "limits": {}}
     body = frame(SPEC, json.dumps(spec).encode()) + frame(PAYLOAD, b"") + frame(COMMAND, b"hello")
     headers = {"Authorization": f"Bearer {node.token}"}
-    headers["Content-Type"] = "application/vnd.onggi.frames"
+    headers["Content-Type"] = CONTENT_TYPE
     request = urllib.request.Request(node.url + "/v1/tasks", body, headers)
     began = time.perf_counter()
     with urllib.request.urlopen(request, timeout=60) as answer:
         _read_frame(answer)  # the task
         kind, text = _read_frame(answer)
-    if kind == 8:
+    if kind == ERROR:
         sys.exit(f"{profile}: {text.decode()}")
     return time.perf_counter() - began
 

@@ -23,10 +23,11 @@ from torch.utils.data import (
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 from torch.utils.data.distributed import DistributedSampler
 
+from onggi._frames import BATCH, END, ERROR, FLAG_EXHAUSTED
 from onggi.offload import rng, wire
 from onggi.offload.failures import WorkerLost, exception_from, parse_problem
 from onggi.offload.position import Position, Start
-from onggi.offload.session import BATCH, END, ERROR, FLAG_EXHAUSTED, Command, Result, Session
+from onggi.offload.session import Command, Result, Session
 
 # Commands that may be without a result when the sampler can be drawn ahead.
 DRAWN_AHEAD_MAX = 10_000
@@ -134,9 +135,8 @@ class StreamsEpoch(StorageEpoch):
 
     def _begin(self, loader: DataLoader[Any], resume: Position | None) -> None:
         super()._begin(loader, resume)
-        super()._reset(
-            loader
-        )  # torch makes the sampler's iterator twice, so its draws are the same
+        # torch makes the sampler's iterator twice: so do we, and it draws the same.
+        super()._reset(loader)
         self._outstanding_max = (loader.prefetch_factor or 2) * self._streams
         if not self._iterable and can_draw_ahead(loader):
             self._outstanding_max = max(self._outstanding_max, DRAWN_AHEAD_MAX)
@@ -149,7 +149,7 @@ class StreamsEpoch(StorageEpoch):
         elif resume is not None:
             self._yielded = resume.yielded
             for _ in range(resume.yielded):
-                next(self._sampler_iter)
+                self._next_index()
         self._tasks: dict[int, tuple[int, Any]] = {}  # by sequence: stream and index
         self._begin_schedule(sequence=self._yielded, turn=self._yielded)
         self._open()

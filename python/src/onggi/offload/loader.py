@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import pickle
 import platform
 import time
 import weakref
@@ -19,18 +20,17 @@ from onggi._client import Client, connect
 from onggi._errors import OnggiError
 from onggi.offload import rng
 from onggi.offload.epoch import OwnGeneratorsEpoch, StreamsEpoch, make_epoch
-from onggi.offload.failures import CannotShip, OffloadError
+from onggi.offload.failures import CannotShip, TaskError
 from onggi.offload.local import LocalEpoch
 from onggi.offload.policy import Decision, Features, Forced, Policy, make_policy
-from onggi.offload.position import Position
+from onggi.offload.position import VERSION, Position
 from onggi.offload.report import Stats
 from onggi.offload.session import (
     BufferPool,
     Command,
-    HttpTransport,
     Session,
     SessionSpec,
-    Transport,
+    TaskHttp,
 )
 from onggi.offload.shipment import Shipment, pack
 
@@ -48,7 +48,6 @@ class Settings:
     workers: int | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     client: Client | None = None
-    transport: Transport | None = None  # in place of the client's HTTP
 
 
 def unwrapped(loader: DataLoader[T]) -> DataLoader[T]:
@@ -98,7 +97,7 @@ class OffloadedLoader(DataLoader[T]):
         tensors and plain values, so torch.save(…) and weights_only=True work."""
         running = self._running() if self._running is not None else None
         if running is None or running.finished:
-            return {"version": 1, "epoch": "not started"}
+            return {"version": VERSION, "epoch": "not started"}
         return running.position().to_state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -143,7 +142,7 @@ class OffloadedLoader(DataLoader[T]):
                 self._note("storage", decision.reason, epoch.node)
                 return epoch
             self._note("local", decision.reason, "")
-        except (OffloadError, OnggiError) as error:
+        except OnggiError as error:
             if self._settings.strict:
                 raise
             self.fall_back(str(error))
@@ -200,7 +199,7 @@ class OffloadedLoader(DataLoader[T]):
         streams = resume.num_workers if resume else self.num_workers
         workers = max(1, min(streams, self._settings.workers or streams))
         ahead = max(2, workers * (self.prefetch_factor or 2))
-        transport = self._settings.transport or HttpTransport(self._connected())
+        http = TaskHttp(self._connected())
 
         def open_session(
             count: int, base_seed: int, states: dict[int, rng.States], commands: list[Command]
@@ -221,7 +220,7 @@ class OffloadedLoader(DataLoader[T]):
             }
             payload = _with_streams(shipment.payload, states)
             what = SessionSpec(spec, payload)
-            return Session(transport, what, commands, ahead, self._stats, self._pool)
+            return Session(http, what, commands, ahead, self._stats, self._pool)
 
         return make_epoch(self, open_session, workers, resume)
 
@@ -237,8 +236,6 @@ def _crosses_a_network(client: Client) -> bool:
 
 def _with_streams(payload: bytes, states: dict[int, rng.States]) -> bytes:
     """The work, then the states that its streams go on from: two pickles, one after the other."""
-    import pickle
-
     return payload + pickle.dumps(states, protocol=5)
 
 
@@ -287,9 +284,9 @@ class LoaderIteration:
     def _next(self) -> Any:
         try:
             return next(self._epoch)
+        except TaskError:
+            raise  # the user's own code failed; it would fail here too
         except OnggiError as error:
-            if isinstance(error, OffloadError) and hasattr(error, "sample_index"):
-                raise  # the user's own code failed; it would fail here too
             return self._go_on_after(error)
 
     def _go_on_after(self, error: OnggiError) -> Any:

@@ -5,28 +5,32 @@ from __future__ import annotations
 import itertools
 import json
 import queue
-import struct
 import sys
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from onggi._client import Client
-from onggi._errors import OnggiError, Unavailable
-from onggi._native import xxh3
+from onggi._errors import OnggiError, Unavailable, raise_for_status
+from onggi._frames import (
+    BATCH,
+    COMMAND,
+    END,
+    ERROR,
+    FLAG_LAST,
+    HEAD,
+    LOG,
+    MAGIC,
+    PAYLOAD,
+    SPEC,
+)
+from onggi._native import Stream, xxh3
 from onggi.offload.failures import WorkerLost, parse_problem
 from onggi.offload.report import Stats
 
-MAGIC = 0x49474E4F
-HEAD = struct.Struct("<IBBHIIQQ")
 BODY_BYTES_MAX = 1 << 30
 CONTENT_TYPE = "application/vnd.onggi.frames"
-
-SPEC, PAYLOAD, COMMAND, TASK, BATCH, PROGRESS, LOG, ERROR, END = range(1, 10)
-
-FLAG_EXHAUSTED = 0x01
-FLAG_LAST = 0x02
 
 
 class Command(NamedTuple):
@@ -48,31 +52,16 @@ def frame(kind: int, body: bytes, channel: int = 0, sequence: int = 0) -> bytes:
     return HEAD.pack(MAGIC, kind, 0, channel, sequence, 0, len(body), xxh3(body)) + body
 
 
-class ByteStream(Protocol):
-    """Bytes that arrive: `readinto` fills its buffer but at the end; may be closed meanwhile."""
+class TaskHttp:
+    """How frames reach a task and come back: over the client's HTTP."""
 
-    def readinto(self, buffer: memoryview, /) -> int: ...
-    def close(self) -> None: ...
-
-
-class Transport(Protocol):
-    """How frames reach a task and come back. HttpTransport is the one that is used; tests have one
-    without a daemon."""
-
-    def open(self, frames: bytes) -> ByteStream: ...
-    def push(self, task: str, frames: bytes) -> None: ...
-
-
-class HttpTransport:
     def __init__(self, client: Client) -> None:
         self._http = client._http
 
-    def open(self, frames: bytes) -> ByteStream:
+    def open(self, frames: bytes) -> Stream:
         return self._http.open_stream("POST", "/v1/tasks", frames, {"Content-Type": CONTENT_TYPE})
 
     def push(self, task: str, frames: bytes) -> None:
-        from onggi._errors import raise_for_status
-
         headers = {"Content-Type": CONTENT_TYPE}
         status, _, body = self._http.request("POST", f"/v1/tasks/{task}/commands", frames, headers)
         raise_for_status(status, body)
@@ -111,19 +100,18 @@ class Session:
 
     def __init__(
         self,
-        transport: Transport,
+        http: TaskHttp,
         what: SessionSpec,
         commands: Iterable[Command],
         ahead: int,
         stats: Stats,
         pool: BufferPool,
     ) -> None:
-        self._transport = transport
+        self._http = http
         self._stats = stats
         self._pool = pool
         self._results: queue.Queue[Result | BaseException] = queue.Queue(maxsize=max(1, ahead))
         self._closed = threading.Event()
-        self.log_lines: list[str] = []
         opening = b"".join(
             itertools.chain(
                 (frame(SPEC, json.dumps(what.spec).encode()), frame(PAYLOAD, what.payload)),
@@ -131,7 +119,7 @@ class Session:
             )
         )
         self._stats.bytes_sent += len(opening)
-        self._stream = transport.open(opening)
+        self._stream = http.open(opening)
         first = self._read_frame()
         if first is None or first.kind == ERROR:
             self._stream.close()
@@ -146,7 +134,7 @@ class Session:
         frames = b"".join(frame(COMMAND, c.body, c.channel, c.sequence) for c in commands)
         if frames:
             self._stats.bytes_sent += len(frames)
-            self._transport.push(self.task, frames)
+            self._http.push(self.task, frames)
 
     def receive(self, timeout: float | None = None) -> Result:
         """The next result; WorkerLost when the task is over."""
@@ -185,7 +173,7 @@ class Session:
                 if result.kind in (BATCH, ERROR, END):
                     self._put(result)
                 elif result.kind == LOG:
-                    self._keep_log(result)
+                    self._print_log(result)
         except OnggiError as error:
             self._put(error)
         except Exception as error:
@@ -217,10 +205,9 @@ class Session:
         self._stats.bytes_received += HEAD.size + length
         return Result(kind, sequence, flags, body)
 
-    def _keep_log(self, result: Result) -> None:
-        text = str(parse_problem(result.body).get("text", ""))
-        self.log_lines = [*self.log_lines[-99:], text]
-        print(text, file=sys.stderr)
+    @staticmethod
+    def _print_log(result: Result) -> None:
+        print(parse_problem(result.body).get("text", ""), file=sys.stderr)
 
     def _lost(self, result: Result | None) -> OnggiError:
         if result is None:

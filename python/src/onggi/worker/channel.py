@@ -13,20 +13,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from onggi._frames import ERROR, FLAG_IN_ARENA, HEAD, LOG, MAGIC, RELEASE
 from onggi._sandbox import xxh3
 
-MAGIC = 0x49474E4F
-HEAD = struct.Struct("<IBBHIIQQ")
 ARENA_BODY = struct.Struct("<QQ")
 RELEASE_BODY = struct.Struct("<Q")
-
-PAYLOAD, COMMAND = 2, 3
-BATCH, PROGRESS, LOG, ERROR, END = 5, 6, 7, 8, 9
-RELEASE, START, READY = 32, 33, 34
-
-FLAG_EXHAUSTED = 0x01
-FLAG_LAST = 0x02
-FLAG_IN_ARENA = 0x80
 
 ALIGNMENT = 4096
 INLINE_BYTES_MAX = 1 << 20

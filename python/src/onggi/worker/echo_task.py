@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onggi.worker import channel as wire
+from onggi import _frames as frames
 from onggi.worker.channel import Channel
 
 
@@ -13,4 +13,4 @@ def run(channel: Channel, spec: dict[str, Any], payload: bytes) -> None:
     while (frame := channel.receive()) is not None:
         reservation = channel.reserve(len(frame.body))
         reservation.buffer[:] = frame.body
-        channel.send_reserved(wire.BATCH, frame.sequence, reservation)
+        channel.send_reserved(frames.BATCH, frame.sequence, reservation)

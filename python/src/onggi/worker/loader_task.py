@@ -23,8 +23,9 @@ from torch.utils.data import _DatasetKind
 from torch.utils.data._utils import collate
 from torch.utils.data._utils import worker as torch_worker
 
+from onggi._frames import BATCH, COMMAND, END, FLAG_EXHAUSTED
 from onggi.offload import rng, wire
-from onggi.worker.channel import BATCH, COMMAND, END, FLAG_EXHAUSTED, Channel
+from onggi.worker.channel import Channel
 
 
 class LoaderCommand(NamedTuple):

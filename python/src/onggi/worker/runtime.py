@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from onggi.worker import channel as wire
+from onggi import _frames as frames
 from onggi.worker.channel import Channel
 
 
@@ -18,7 +18,7 @@ def run_worker(socket_fd: int, arena_fd: int) -> int:
     sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     channel = Channel(socket_fd, arena_fd)
-    channel.send(wire.READY, 0)
+    channel.send(frames.READY, 0)
     start = channel.receive()
     if start is None:
         return 0
@@ -32,7 +32,7 @@ def run_worker(socket_fd: int, arena_fd: int) -> int:
     except EOFError:
         return 0
     except BaseException as error:
-        channel.send_error(0, error, wire.FLAG_LAST)
+        channel.send_error(0, error, frames.FLAG_LAST)
         return 1
     return 0
 
@@ -41,6 +41,6 @@ def _receive_payload(channel: Channel, nbytes: int) -> bytes:
     if nbytes == 0:
         return b""
     frame = channel.receive()
-    if frame is None or frame.kind != wire.PAYLOAD:
+    if frame is None or frame.kind != frames.PAYLOAD:
         raise EOFError("the daemon hung up before the payload")
     return frame.body

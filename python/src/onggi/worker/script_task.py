@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from onggi.worker import channel as wire
+from onggi import _frames as frames
 from onggi.worker.channel import Channel
 
 
@@ -29,4 +29,4 @@ def run(channel: Channel, spec: dict[str, Any], payload: bytes) -> None:
         except Exception as error:
             channel.send_error(frame.sequence, error)
             continue
-        channel.send(wire.END, frame.sequence, body)
+        channel.send(frames.END, frame.sequence, body)
