@@ -5,6 +5,7 @@ All against a real daemon with real sandboxed workers.
 
 from __future__ import annotations
 
+import importlib
 import random
 import sys
 import threading
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import onggi
 import pytest
@@ -289,12 +291,51 @@ def test_what_cannot_be_pickled_runs_locally_and_says_why(client: onggi.Client) 
         list(onggi.offload(make(), client=client, policy="storage", strict=True))
 
 
+def test_a_module_that_the_node_lacks_runs_locally_and_says_why(
+    client: onggi.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Installed, as pip would say, here alone: the user's own files would travel with the data set.
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    (site / "only_here.py").write_text("def double(value):\n    return 2 * value\n")
+    monkeypatch.syspath_prepend(site)
+    double = importlib.import_module("only_here").double
+
+    def make() -> DataLoader[Any]:
+        return DataLoader(Applies(double), batch_size=4, num_workers=2)
+
+    loader = onggi.offload(make(), client=client, policy="storage")
+    assert epochs(loader) == epochs(make())
+    assert loader.stats().site == "local"
+    assert "No module named 'only_here'" in repr(loader)
+    with pytest.raises(OffloadError, match="No module named 'only_here'"):
+        list(onggi.offload(make(), client=client, policy="storage", strict=True))
+
+
+def test_a_process_at_the_root_directory_offloads_too(
+    wrap: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    assert len(list(wrap(DataLoader(Noisy(8), batch_size=4)))) == 2
+
+
 def test_an_absent_daemon_runs_locally_and_says_why() -> None:
     client = onggi.connect("http://127.0.0.1:1", token="none")
     loader = onggi.offload(DataLoader(Noisy(8)), client=client, policy="storage")
     assert len(list(loader)) == 8
     assert loader.stats().site == "local"
     assert loader.stats().fallbacks
+
+
+class Applies(Dataset[int]):
+    def __init__(self, function: Callable[[int], int]) -> None:
+        self.function = function
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> int:
+        return self.function(index)
 
 
 class Files(Dataset[bytes]):
@@ -310,6 +351,20 @@ class Files(Dataset[bytes]):
 
         with fsspec.open(f"{self.folder}/{self.names[index]}", "rb") as file:
             return bytes(file.read())
+
+
+class Found(Dataset[bytes]):
+    """Files that a file system has listed, opened by it."""
+
+    def __init__(self, fs: Any, paths: list[str]) -> None:
+        self.fs = fs
+        self.paths = paths
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> bytes:
+        return bytes(self.fs.cat_file(self.paths[index]))
 
 
 def first(values: list[bytes]) -> bytes:
@@ -331,6 +386,20 @@ def test_a_url_finds_its_vfolder_in_the_sandbox(
     data = Files(f"onggi://{vfolder.volume}/{vfolder.name}", names)
     loader = wrap(DataLoader(data, batch_size=1, collate_fn=first, num_workers=1), policy="auto")
     assert list(loader) == [name.encode() for name in names]
+    assert loader.stats().site.startswith("storage")
+
+
+def test_the_file_systems_own_paths_find_their_vfolder_in_the_sandbox(
+    wrap: Callable[..., Any],
+    client: onggi.Client,
+    daemon: Daemon,
+    files: tuple[onggi.VFolder, list[str]],
+) -> None:
+    vfolder, names = files
+    fs = fsspec.filesystem("onggi", url=client.url, token=daemon.token)
+    data = Found(fs, fs.find(f"{vfolder.volume}/{vfolder.name}"))
+    loader = wrap(DataLoader(data, batch_size=1, collate_fn=first, num_workers=1), policy="auto")
+    assert sorted(list(loader)) == sorted(name.encode() for name in names)
     assert loader.stats().site.startswith("storage")
 
 

@@ -209,7 +209,10 @@ Result<TaskSpec> parse_task_spec(std::string_view text, const SpecRules& rules) 
   RETURN_IF_ERROR(check_environment(*spec));
   result.cwd = "/tmp";
   if (const json::value* cwd = spec->if_contains("cwd")) {
-    ASSIGN_OR_RETURN(result.cwd, sandbox_path(*cwd, "cwd"));
+    // A process in a container often stands at "/". As a mount's place it would hide the sandbox.
+    const json::string* place = cwd->if_string();
+    const bool root = place != nullptr && *place == "/";
+    ASSIGN_OR_RETURN(result.cwd, root ? std::string("/") : sandbox_path(*cwd, "cwd"));
   }
   RETURN_IF_ERROR(read_limits(*spec, rules, result.limits));
   result.start_fields = start_fields(*spec, result);

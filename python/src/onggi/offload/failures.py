@@ -41,10 +41,15 @@ def parse_problem(body: bytes | bytearray | memoryview) -> dict[str, Any]:
 
 
 def exception_from(problem: dict[str, Any], where: str) -> Exception:
-    """The user's exception, of its own type when that is a builtin, as torch's loader does it."""
+    """The user's exception, of its own type when that is a builtin, as torch's loader does it.
+    What the node could not even load is CannotShip: it can still run here."""
     name = str(problem.get("exception", ""))
     detail = str(problem.get("detail", "the task failed"))
     traceback = str(problem.get("traceback", ""))
+    if problem.get("phase") == "load":
+        detail = detail.removeprefix("CannotLoad: ")
+        remedy = "install there what is installed here, or keep policy='local'"
+        return CannotShip(f"the node cannot load the data set: {detail}; {remedy}\n{traceback}")
     index = problem.get("sample_index")
     sample = "" if index is None else f" (sample {index})"
     message = f"Caught {name.removeprefix('builtins.') or 'an error'} {where}{sample}."

@@ -291,7 +291,8 @@ class LoaderIteration:
 
     def _go_on_after(self, error: OnggiError) -> Any:
         """The node or its worker was lost: once more there, then here, from the same batch."""
-        if self._epoch.can_reconnect:
+        unfit = isinstance(error, CannotShip)
+        if self._epoch.can_reconnect and not unfit:
             try:
                 self._epoch.reconnect()
                 return next(self._epoch)
@@ -301,7 +302,7 @@ class LoaderIteration:
             raise error
         position = self._epoch.position()
         self._epoch.close()
-        self._loader.fall_back(f"the node was lost in mid-epoch: {error}")
+        self._loader.fall_back(str(error) if unfit else f"the node was lost in mid-epoch: {error}")
         self._epoch = LocalEpoch(self._loader, position)
         return next(self._epoch)
 

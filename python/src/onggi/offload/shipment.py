@@ -17,6 +17,7 @@ import cloudpickle
 
 from onggi._client import SCHEME, Client, RemotePath, without_secrets
 from onggi._errors import OnggiError
+from onggi._filesystem import OnggiFileSystem
 from onggi._vfolder import VFolder
 from onggi.offload.failures import CannotShip
 
@@ -52,11 +53,11 @@ class Shipment:
 
 
 def pack(work: Mapping[str, Any], data: Mapping[str, str], client: Client) -> Shipment:
-    """Pickles `work` and finds its data: vfolders by URL in it, local paths by `data`."""
+    """Pickles `work` and finds its data: vfolders that it names, local paths by `data`."""
     payload = _pickle(work)
     mounts = [_mapped(path, url, client) for path, url in data.items()]
     named = {mount.url for mount in mounts}
-    urls = _urls_in(payload)
+    urls = _urls_in(payload) | _bare_paths_in(payload, client)
     for url in sorted(urls - named):
         remote = RemotePath.parse(url)
         path = f"{URL_ROOT}/{remote.volume}/{remote.vfolder}"
@@ -89,6 +90,19 @@ def _urls_in(payload: bytes) -> set[str]:
         if len(parts) >= 2 and all(parts[:2]):
             found.add(f"{SCHEME}{parts[0]}/{parts[1]}")
     return found
+
+
+def _bare_paths_in(payload: bytes, client: Client) -> set[str]:
+    """The caller's vfolders that texts name as volume/vfolder, as paths from the file system's own
+    find() and glob() do, in a pickle that holds such a file system."""
+    if OnggiFileSystem.__name__.encode() not in payload:
+        return set()
+    names = (f"{vfolder.volume}/{vfolder.name}" for vfolder in client.vfolders())
+    return {
+        SCHEME + name
+        for name in names
+        if re.search(re.escape(name.encode()) + rb"(?![A-Za-z0-9._-])", payload)
+    }
 
 
 def _pickle(work: Mapping[str, Any]) -> bytes:

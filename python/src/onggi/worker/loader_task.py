@@ -181,10 +181,13 @@ class LoaderTask:
         """Each stream has copies of its own, as each of torch's worker processes has."""
         theirs, ours = self._options["python"], platform.python_version()
         if theirs.split(".")[:2] != ours.split(".")[:2]:
-            raise RuntimeError(f"the loader is of Python {theirs}, and this node has {ours}")
+            raise CannotLoad(f"it is of Python {theirs}, and the node has {ours}")
         reader = io.BytesIO(self._payload)
-        work = pickle.load(reader)
-        states = pickle.load(reader)
+        try:
+            work = pickle.load(reader)
+            states = pickle.load(reader)
+        except Exception as error:
+            raise CannotLoad(f"{type(error).__name__}: {error}") from error
         work["num_workers"] = self._options["num_workers"]
         work["base_seed"] = self._options["base_seed"]
         return Stream(work, number, states.get(number))
@@ -200,11 +203,16 @@ class LoaderTask:
         self._channel.send_reserved(BATCH, sequence, reservation, image.nbytes)
 
     def _send_error(self, sequence: int, stream: Stream | None, error: Exception) -> None:
-        details: dict[str, Any] = {"phase": "fetch" if stream is not None else "unpickle"}
+        phase = "load" if isinstance(error, CannotLoad) else "run"
+        details: dict[str, Any] = {"phase": phase}
         current = None if stream is None or stream.watch is None else stream.watch.current
         if current is not None:
             details["sample_index"] = current if isinstance(current, (int, str)) else repr(current)
         self._channel.send_error(sequence, error, **details)
+
+
+class CannotLoad(Exception):
+    """The work cannot be made here, as when a module is missing; where it comes from, it can run."""
 
 
 class TensorCollator:
