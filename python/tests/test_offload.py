@@ -399,7 +399,7 @@ def test_the_file_systems_own_paths_find_their_vfolder_in_the_sandbox(
     fs = fsspec.filesystem("onggi", url=client.url, token=daemon.token)
     data = Found(fs, fs.find(f"{vfolder.volume}/{vfolder.name}"))
     loader = wrap(DataLoader(data, batch_size=1, collate_fn=first, num_workers=1), policy="auto")
-    assert sorted(list(loader)) == sorted(name.encode() for name in names)
+    assert sorted(loader) == sorted(name.encode() for name in names)
     assert loader.stats().site.startswith("storage")
 
 

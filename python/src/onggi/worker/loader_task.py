@@ -212,7 +212,7 @@ class LoaderTask:
 
 
 class CannotLoad(Exception):
-    """The work cannot be made here, as when a module is missing; where it comes from, it can run."""
+    """The work cannot be made here, as when a module is missing. It can run where it comes from."""
 
 
 class TensorCollator:
