@@ -9,30 +9,46 @@ import statistics
 import sys
 import time
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
+import onggi
+import torch
 from node import Node
-from onggi._frames import COMMAND, ERROR, HEAD, PAYLOAD, SPEC
+from onggi._frames import COMMAND, ERROR, HEAD, SPEC
 from onggi.offload.session import CONTENT_TYPE, frame
 from report import Row, publish
+from torch.utils.data import DataLoader, Dataset
 
 RUNS = 60
 
 
-def run_task(node: Node, profile: str, entry: str, mounts: list[dict[str, str]]) -> float:
-    spec: dict[str, Any] = {"profile": profile, "entry": entry, "workers": 1, "mounts": mounts}
-    spec |= {"cwd": "/", "env": {}, "options": {}, "limits": {}}
-    body = frame(SPEC, json.dumps(spec).encode()) + frame(PAYLOAD, b"") + frame(COMMAND, b"hello")
-    headers = {"Authorization": f"Bearer {node.token}"}
-    headers["Content-Type"] = CONTENT_TYPE
+class Ones(Dataset[torch.Tensor]):
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.ones(1)
+
+
+def run_native(node: Node, vfolder: str) -> None:
+    spec = {"profile": "native", "entry": "tree_digest", "workers": 1}
+    spec["mounts"] = [{"vfolder": vfolder, "path": "/data"}]
+    command = json.dumps({"path": "/data"}).encode()
+    body = frame(SPEC, json.dumps(spec).encode()) + frame(COMMAND, command)
+    headers = {"Authorization": f"Bearer {node.token}", "Content-Type": CONTENT_TYPE}
     request = urllib.request.Request(node.url + "/v1/tasks", body, headers)
-    began = time.perf_counter()
     with urllib.request.urlopen(request, timeout=60) as answer:
         _read_frame(answer)  # the task
         kind, text = _read_frame(answer)
     if kind == ERROR:
-        sys.exit(f"{profile}: {text.decode()}")
-    return time.perf_counter() - began
+        sys.exit(f"native: {text.decode()}")
+
+
+def run_torch(node: Node) -> None:
+    client = onggi.connect(node.url, node.token)
+    loader = onggi.offload(DataLoader(Ones()), client=client, policy="storage", strict=True)
+    assert len(list(loader)) == 1
 
 
 def _read_frame(answer: Any) -> tuple[int, bytes]:
@@ -40,40 +56,43 @@ def _read_frame(answer: Any) -> tuple[int, bytes]:
     return head[1], answer.read(head[6])
 
 
-def starts(node: Node, profile: str) -> list[float]:
-    """The histogram of starts, as (sum, count)."""
+def starts(node: Node, profile: str) -> tuple[float, float]:
+    """The histogram of starts: seconds in all, and how many."""
     text = urllib.request.urlopen(f"{node.url}/metrics", timeout=10).read().decode()
-    found = {}
-    for line in text.splitlines():
-        for part in ("sum", "count"):
-            name = f'onggi_active_worker_start_seconds_{part}{{profile="{profile}"}} '
-            if line.startswith(name):
-                found[part] = float(line.split()[-1])
-    return [found.get("sum", 0.0), found.get("count", 0.0)]
+    name = "onggi_active_worker_start_seconds"
+    lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith(name))
+    parts = (lines.get(f'{name}_{part}{{profile="{profile}"}}', "0") for part in ("sum", "count"))
+    seconds, count = (float(part) for part in parts)
+    return seconds, count
 
 
-def measure(node: Node, profile: str, entry: str, vfolder: str) -> tuple[float, float]:
-    mounts = [{"vfolder": vfolder, "path": "/data"}] if profile == "native" else []
+def measure(node: Node, profile: str, task: Callable[[], None]) -> tuple[float, float]:
+    """Milliseconds at the median: a worker's start, and the whole task over HTTP."""
     for _ in range(3):
-        run_task(node, profile, entry, mounts)
+        task()
     begins, whole = [], []
     for _ in range(RUNS):
-        before = starts(node, profile)
-        whole.append(run_task(node, profile, entry, mounts))
-        after = starts(node, profile)
-        if after[1] > before[1]:
-            begins.append((after[0] - before[0]) / (after[1] - before[1]))
+        seconds, count = starts(node, profile)
+        began = time.perf_counter()
+        task()
+        whole.append(time.perf_counter() - began)
+        seconds_after, count_after = starts(node, profile)
+        begins.append((seconds_after - seconds) / (count_after - count))
         time.sleep(0.05)  # spares are made again
-    return statistics.median(begins), statistics.median(whole)
+    return 1000 * statistics.median(begins), 1000 * statistics.median(whole)
 
 
 def main() -> None:
     node = Node("active.prewarm=torch,native")
     try:
         vfolder = node.new_vfolder("bench")
+        works = {
+            "native": (lambda: run_native(node, vfolder), 3.0),
+            "torch": (lambda: run_torch(node), 12.0),
+        }
         rows = []
-        for profile, entry, limit in (("native", "tree_digest", 3.0), ("torch", "echo", 12.0)):
-            start, whole = (1000 * s for s in measure(node, profile, entry, vfolder))
+        for profile, (task, limit) in works.items():
+            start, whole = measure(node, profile, task)
             work = f"task start, warm {profile} worker"
             rows.append(Row(work, start, None, limit, "ms", limit / start, 1))
             rows.append(Row(f"whole {profile} task over HTTP", whole, None, None, "ms", None, None))
