@@ -76,12 +76,12 @@ Result<std::uint64_t> hash_staged(backend::StagedFile& staged) {
 
 }  // namespace
 
-// Who works on which upload, and checksums on their way. A peek (a HEAD request) holds an upload
-// for a moment, so others wait for it; a session holds it for as long as the client sends, so
-// others are told.
+// Who works on which upload, and checksums on their way. Peeks (HEAD requests), several at a time,
+// and a creation hold an upload for a moment, so others wait for them; a session holds it for as
+// long as the client sends, so others are told.
 class Uploads::Locks {
  public:
-  enum class Kind : std::uint8_t { peek, session };
+  enum class Kind : std::uint8_t { peek, creation, session };
 
   // None when a session is on.
   std::optional<Lock> acquire(const Uuid& id, Kind kind);
@@ -103,7 +103,9 @@ class Uploads::Locks {
   void release(const Uuid& id) EXCLUDES_LOCK(mutex_) {
     {
       const MutexLock lock(mutex_);
-      held_.erase(id);
+      const auto found = held_.find(id);
+      if (--found->second.holders > 0) return;
+      held_.erase(found);
     }
     released_.notify_all();
   }
@@ -132,6 +134,7 @@ class Uploads::Locks {
  private:
   struct Held {
     Kind kind = Kind::peek;
+    std::size_t holders = 1;  // above one for peeks only
     std::optional<std::uint64_t> offset;
   };
 
@@ -163,6 +166,10 @@ std::optional<Uploads::Lock> Uploads::Locks::acquire(const Uuid& id, Kind kind) 
     const auto found = held_.find(id);
     if (found == held_.end()) break;
     if (found->second.kind == Kind::session) return std::nullopt;
+    if (kind == Kind::peek && found->second.kind == Kind::peek) {
+      ++found->second.holders;
+      return std::optional<Lock>(std::in_place, *this, id);
+    }
     released_.wait(mutex_);
   }
   held_.emplace(id, Held{.kind = kind, .offset = {}});
@@ -428,7 +435,7 @@ Result<UploadStatus> Uploads::create(const Principal& caller, const UploadReques
                          .created = now,
                          .expires = now + options_.expiry,
                          .etag = {}};
-  const auto lock = locks_->acquire(upload.id, Locks::Kind::session);
+  const auto lock = locks_->acquire(upload.id, Locks::Kind::creation);
   if (!lock || catalog_.uploads().get(upload.id)) {
     return fail(ErrorCode::already_exists, "the upload exists already");
   }

@@ -1,5 +1,6 @@
 #include "vfolder/uploads.h"
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -212,6 +213,27 @@ TEST_P(UploadsTest, TakesAGivenIdOnce) {
   ASSERT_TRUE(append(*with_id.id, 0, "ab"));
   EXPECT_EQ(code_of(node_.uploads.create(node_.me, with_id)), ErrorCode::already_exists);
   EXPECT_EQ(offset(*with_id.id), 2U);
+}
+
+TEST_P(UploadsTest, WhoIsTooLateToCreateFindsWhatWasCreated) {
+  for (int round = 0; round < 20; ++round) {
+    UploadRequest with_id = request(4);
+    with_id.id = Uuid::random();
+    std::atomic<int> made = 0;
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        const auto created = node_.uploads.create(node_.me, with_id);
+        if (created) ++made;
+        if (!created) {
+          EXPECT_EQ(created.error().code(), ErrorCode::already_exists);
+        }
+        EXPECT_EQ(offset(*with_id.id), 0U);
+      });
+    }
+    threads.clear();
+    EXPECT_EQ(made, 1);
+  }
 }
 
 TEST_P(UploadsTest, RefusesWhatIsOverItsLimits) {
