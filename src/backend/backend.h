@@ -27,6 +27,7 @@ struct Capabilities {
   bool metrics = false;
   bool direct = false;   // files can be opened by path on this host
   bool durable = false;  // survives a restart of the daemon (memory does not)
+  bool remote = false;   // another machine serves it: a call may hang as long as that is silent
 };
 
 // A vfolder's address within a volume. On disk (Backend.AI's layout, version 3):

@@ -24,6 +24,7 @@ class ONGGI_ANNOTATE_(capability("mutex")) Mutex {
   void unlock() ONGGI_ANNOTATE_(release_capability()) { mutex_.unlock(); }
 
  private:
+  friend class CondVar;
   std::mutex mutex_;
 };
 
@@ -45,16 +46,23 @@ class ONGGI_ANNOTATE_(scoped_lockable) MutexLock {
 // Waits under a Mutex that the caller holds. Spurious wake-ups are possible: wait in a loop.
 class CondVar {
  public:
-  void wait(Mutex& mutex) REQUIRES_LOCK(mutex) { condition_.wait(mutex); }
+  void wait(Mutex& mutex) REQUIRES_LOCK(mutex) {
+    std::unique_lock lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait(lock);
+    lock.release();  // the caller's again
+  }
   // False when `timeout` passed first.
   bool wait_for(Mutex& mutex, std::chrono::milliseconds timeout) REQUIRES_LOCK(mutex) {
-    return condition_.wait_for(mutex, timeout) == std::cv_status::no_timeout;
+    std::unique_lock lock(mutex.mutex_, std::adopt_lock);
+    const bool in_time = condition_.wait_for(lock, timeout) == std::cv_status::no_timeout;
+    lock.release();
+    return in_time;
   }
   void notify_one() { condition_.notify_one(); }
   void notify_all() { condition_.notify_all(); }
 
  private:
-  std::condition_variable_any condition_;
+  std::condition_variable condition_;
 };
 
 }  // namespace onggi

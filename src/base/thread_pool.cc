@@ -5,8 +5,14 @@
 
 #include <fmt/core.h>
 #include <pthread.h>
+#include <sched.h>
 
 namespace onggi {
+namespace {
+
+constexpr int kLooks = 50;
+
+}  // namespace
 
 ThreadPool::ThreadPool(ThreadPoolOptions options) : options_(std::move(options)) {}
 
@@ -25,6 +31,7 @@ Status ThreadPool::submit(std::function<void()> job) {
       RETURN_IF_ERROR(add_thread());
     }
     queue_.push_back(std::move(job));
+    if (looking_) return {};  // that thread finds it
   }
   wake_.notify_one();  // after unlocking, or the thread would wake only to wait for the lock
   return {};
@@ -64,19 +71,38 @@ std::size_t ThreadPool::running() const {
   return running_;
 }
 
+void ThreadPool::wait_for_job() {
+  while (queue_.empty() && !closing_) {
+    ++idle_;
+    if (!looking_) look_around();
+    if (queue_.empty() && !closing_) wake_.wait(mutex_);
+    --idle_;
+  }
+}
+
+// Short jobs follow each other closely, and to fall asleep and be woken costs more than many of
+// them: one idle thread looks a few times more, and lets others run in between.
+void ThreadPool::look_around() {
+  looking_ = true;
+  for (int i = 0; i < kLooks && queue_.empty(); ++i) {
+    mutex_.unlock();
+    ::sched_yield();
+    mutex_.lock();
+  }
+  looking_ = false;
+}
+
 void ThreadPool::run() {
   mutex_.lock();
   while (true) {
-    while (queue_.empty() && !closing_) {
-      ++idle_;
-      wake_.wait(mutex_);
-      --idle_;
-    }
+    wait_for_job();
     if (queue_.empty()) break;
     std::function<void()> job = std::move(queue_.front());
     queue_.pop_front();
     ++running_;
+    const bool more = !queue_.empty() && idle_ > 0;
     mutex_.unlock();
+    if (more) wake_.notify_one();  // for what came while this thread was looking
     job();
     job = nullptr;  // destroy what it captured before taking the lock
     mutex_.lock();

@@ -39,6 +39,8 @@ class ThreadPool {
  private:
   Status add_thread() REQUIRES_LOCK(mutex_);
   void run();
+  void wait_for_job() REQUIRES_LOCK(mutex_);
+  void look_around() REQUIRES_LOCK(mutex_);
 
   const ThreadPoolOptions options_;
   mutable Mutex mutex_;
@@ -46,6 +48,7 @@ class ThreadPool {
   std::deque<std::function<void()>> queue_ GUARDED_BY(mutex_);
   std::size_t idle_ GUARDED_BY(mutex_) = 0;
   std::size_t running_ GUARDED_BY(mutex_) = 0;
+  bool looking_ GUARDED_BY(mutex_) = false;  // some thread is in look_around()
   bool closing_ GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_ GUARDED_BY(mutex_);
 };

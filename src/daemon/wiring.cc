@@ -152,7 +152,10 @@ std::unique_ptr<backend::Backend> with_layers(std::unique_ptr<backend::Backend> 
   backend::RetryOptions retry;
   retry.attempts_max = static_cast<int>(config.attempts_max);
   auto limited = backend::with_limit(std::move(raw), volume, limit, metrics);
-  auto timed = backend::with_timeout(std::move(limited), volume, timeout);
+  // A local disk answers or fails: there a thread of the volume's own would only cost its wake-up.
+  auto timed = limited->capabilities().remote
+                   ? backend::with_timeout(std::move(limited), volume, timeout)
+                   : std::move(limited);
   auto retried = backend::with_retry(std::move(timed), retry, clock);
   return backend::with_metrics(std::move(retried), volume, metrics, clock);
 }

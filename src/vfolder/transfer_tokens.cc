@@ -4,10 +4,12 @@
 #include <charconv>
 #include <cstdlib>
 #include <memory>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <jwt.h>
 
+#include "base/mutex.h"
 #include "base/random.h"
 
 namespace onggi::vfolder {
@@ -16,6 +18,8 @@ namespace {
 constexpr std::string_view kSecretSetting = "transfer_secret";
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::size_t kTokenSizeMax = 16384;  // a path of 4,096 bytes, each escaped, and base64
+constexpr std::size_t kVerifiedMax = 4096;
+constexpr std::size_t kVerifiedSizeMax = 1024;
 constexpr std::chrono::seconds kExpiryMax{7 * 24 * 3600};
 
 struct FreeJwt {
@@ -87,6 +91,36 @@ std::optional<TransferGrant> read_claims(jwt_t* jwt) {
 
 }  // namespace
 
+// Tokens that were verified: an upload in many parts, or a download in many ranges, shows the same
+// one again and again.
+class TransferTokens::Verified {
+ public:
+  std::optional<TransferGrant> find(std::string_view token) const EXCLUDES_LOCK(mutex_) {
+    const MutexLock lock(mutex_);
+    const auto found = grants_.find(std::string(token));
+    if (found == grants_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  void keep(std::string_view token, const TransferGrant& grant) EXCLUDES_LOCK(mutex_) {
+    if (token.size() > kVerifiedSizeMax) return;
+    const MutexLock lock(mutex_);
+    // To start over costs one more check of each, which is less than an order of age on every use.
+    if (grants_.size() >= kVerifiedMax) grants_.clear();
+    grants_.insert_or_assign(std::string(token), grant);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, TransferGrant> grants_ GUARDED_BY(mutex_);
+};
+
+TransferTokens::TransferTokens(std::string secret, Clock& clock)
+    : secret_(std::move(secret)), clock_(&clock), verified_(std::make_unique<Verified>()) {}
+TransferTokens::~TransferTokens() = default;
+TransferTokens::TransferTokens(TransferTokens&&) noexcept = default;
+TransferTokens& TransferTokens::operator=(TransferTokens&&) noexcept = default;
+
 Principal TransferGrant::principal() const {
   return {.tenant = tenant,
           .scope = catalog::Scope::tenant,
@@ -143,18 +177,26 @@ Result<NewTransferToken> TransferTokens::issue(const Principal& caller,
   return made;
 }
 
-Result<TransferGrant> TransferTokens::verify(std::string_view token,
-                                             TransferOperation operation) const {
+std::optional<TransferGrant> TransferTokens::decode(std::string_view token) const {
   if (token.empty() || token.size() > kTokenSizeMax || token.find('\0') != std::string_view::npos) {
-    return refuse();
+    return std::nullopt;
   }
   jwt_t* raw = nullptr;
   const int rc = jwt_decode(&raw, std::string(token).c_str(), as_key(secret_),
                             static_cast<int>(secret_.size()));
   const Jwt jwt(rc == 0 ? raw : nullptr);
   // An unsigned token decodes only without a key, but the algorithm is ours to insist on.
-  if (!jwt || jwt_get_alg(raw) != JWT_ALG_HS256) return refuse();
-  auto grant = read_claims(raw);
+  if (!jwt || jwt_get_alg(raw) != JWT_ALG_HS256) return std::nullopt;
+  return read_claims(raw);
+}
+
+Result<TransferGrant> TransferTokens::verify(std::string_view token,
+                                             TransferOperation operation) const {
+  auto grant = verified_->find(token);
+  if (!grant) {
+    grant = decode(token);
+    if (grant) verified_->keep(token, *grant);
+  }
   if (!grant || grant->expires <= clock_->now()) return refuse();
   if (grant->operation != operation) {
     return fail(ErrorCode::permission_denied,

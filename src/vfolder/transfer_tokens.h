@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,11 +56,20 @@ class TransferTokens {
   // claims; permission_denied when it is good for the other operation.
   Result<TransferGrant> verify(std::string_view token, TransferOperation operation) const;
 
+  ~TransferTokens();
+  TransferTokens(TransferTokens&&) noexcept;
+  TransferTokens& operator=(TransferTokens&&) noexcept;
+  TransferTokens(const TransferTokens&) = delete;
+  TransferTokens& operator=(const TransferTokens&) = delete;
+
  private:
-  TransferTokens(std::string secret, Clock& clock) : secret_(std::move(secret)), clock_(&clock) {}
+  class Verified;
+  TransferTokens(std::string secret, Clock& clock);
+  std::optional<TransferGrant> decode(std::string_view token) const;
 
   std::string secret_;
   Clock* clock_;  // never null; a pointer so that the class can be moved
+  std::unique_ptr<Verified> verified_;
 };
 
 }  // namespace onggi::vfolder

@@ -8,13 +8,14 @@ namespace onggi::api {
 namespace {
 
 std::vector<std::string> names_of(const backend::Capabilities& capabilities) {
-  const std::array<std::pair<bool, const char*>, 7> all = {{{capabilities.quota, "quota"},
+  const std::array<std::pair<bool, const char*>, 8> all = {{{capabilities.quota, "quota"},
                                                             {capabilities.usage, "usage"},
                                                             {capabilities.clone, "clone"},
                                                             {capabilities.snapshot, "snapshot"},
                                                             {capabilities.metrics, "metrics"},
                                                             {capabilities.direct, "direct"},
-                                                            {capabilities.durable, "durable"}}};
+                                                            {capabilities.durable, "durable"},
+                                                            {capabilities.remote, "remote"}}};
   std::vector<std::string> names;
   for (const auto& [has, name] : all) {
     if (has) names.emplace_back(name);

@@ -18,9 +18,10 @@ struct TimeoutOptions {
 };
 
 // Runs each operation on the volume's own pool and gives up on it with deadline_exceeded, so that a
-// dead mount holds this volume's threads and nobody else's. A call that hangs keeps its thread
-// until the system answers; then its result is dropped. flush and commit of staged files are not
-// limited: like the writing before them, they take as long as the bytes need.
+// dead mount holds this volume's threads and nobody else's: for backends whose capabilities say
+// `remote`. A call that hangs keeps its thread until the system answers; then its result is
+// dropped. flush and commit of staged files are not limited: like the writing before them, they
+// take as long as the bytes need.
 std::unique_ptr<Backend> with_timeout(std::unique_ptr<Backend> backend, std::string volume,
                                       const TimeoutOptions& options);
 

@@ -1,5 +1,6 @@
 #include "backend/posix/posix_backend.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
@@ -8,7 +9,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -23,6 +26,10 @@ namespace {
 constexpr const char* kTrash = ".onggi-trash";
 constexpr const char* kVersionFile = "version.txt";
 constexpr std::string_view kLayoutVersion = "3\n";
+
+// Not in linux/magic.h: file systems from outside the kernel's tree, and one that is young.
+constexpr long kZfsMagic = 0x2FC12FC1;
+constexpr long kBcachefsMagic = 0xCA451A4E;
 
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
@@ -71,11 +78,23 @@ Result<std::vector<std::string>> hex_names(int directory, std::size_t digits) {
   return names;
 }
 
+// Whether the directory may lie on another machine: whatever is not known to be a local disk's.
+bool is_remote(int directory) {
+  constexpr auto kLocal =
+      std::to_array<long>({EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC,
+                           OVERLAYFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, kZfsMagic, kBcachefsMagic});
+  struct statfs info{};
+  return ::fstatfs(directory, &info) != 0 || std::ranges::find(kLocal, info.f_type) == kLocal.end();
+}
+
 class PosixBackend final : public Backend {
  public:
-  explicit PosixBackend(FileDescriptor root) : root_(std::move(root)) {}
+  explicit PosixBackend(FileDescriptor root)
+      : root_(std::move(root)), remote_(is_remote(root_.get())) {}
 
-  Capabilities capabilities() const override { return {.direct = true, .durable = true}; }
+  Capabilities capabilities() const override {
+    return {.direct = true, .durable = true, .remote = remote_};
+  }
 
   Result<Space> space() override {
     struct statvfs s{};
@@ -182,6 +201,7 @@ class PosixBackend final : public Backend {
   }
 
   FileDescriptor root_;
+  const bool remote_;
   SharedVolumeState state_ = std::make_shared<VolumeState>();
 };
 

@@ -120,6 +120,8 @@ bool Statement::is_null(int column) const {
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& path,
                                                      std::chrono::milliseconds busy) {
+  // SQLite's count of its memory is a lock that all connections share. Too late does no harm.
+  sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   sqlite3* db = nullptr;
   // NOMUTEX: a connection is used by one thread at a time anyway.
   const int rc = sqlite3_open_v2(
@@ -193,14 +195,14 @@ Database::Database(std::unique_ptr<Connection> writer,
 
 Database::Lease Database::writer() {
   const MutexLock lock(mutex_);
-  while (!writer_free_) free_.wait(mutex_);
+  while (!writer_free_) writer_came_.wait(mutex_);
   writer_free_ = false;
   return {*this, writer_.get(), true};
 }
 
 Database::Lease Database::reader() {
   const MutexLock lock(mutex_);
-  while (readers_free_.empty()) free_.wait(mutex_);
+  while (readers_free_.empty()) reader_came_.wait(mutex_);
   Connection* connection = readers_free_.back();
   readers_free_.pop_back();
   return {*this, connection, false};
@@ -215,7 +217,7 @@ void Database::give_back(Connection* connection, bool writes) {
       readers_free_.push_back(connection);
     }
   }
-  free_.notify_all();
+  (writes ? writer_came_ : reader_came_).notify_one();
 }
 
 Database::Lease::~Lease() {

@@ -150,7 +150,8 @@ class Database {
   const std::unique_ptr<Connection> writer_;
   const std::vector<std::unique_ptr<Connection>> readers_;
   Mutex mutex_;
-  CondVar free_;
+  CondVar writer_came_;
+  CondVar reader_came_;
   bool writer_free_ GUARDED_BY(mutex_) = true;
   std::vector<Connection*> readers_free_ GUARDED_BY(mutex_);
 };

@@ -13,7 +13,7 @@ namespace onggi::catalog {
 struct SqliteOptions {
   std::string path;                      // of the database file; its folder must exist
   std::chrono::milliseconds busy{5000};  // how long to wait for another process's lock
-  std::size_t readers = 4;               // connections that read beside the one that writes
+  std::size_t readers = 8;               // connections that read beside the one that writes
 };
 
 // Opens the catalog in an SQLite file, making or migrating it when needed. Fails with a sentence
