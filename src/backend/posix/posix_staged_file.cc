@@ -65,7 +65,8 @@ class PosixStagedFile final : public StagedFile {
     if (!target_) {
       RETURN_IF_ERROR(appender_->flush(options.durable));
       // Space that was reserved but not filled is given back.
-      if (::ftruncate(appender_->descriptor(), static_cast<off_t>(size())) != 0) {
+      if (size_hint_ > size() &&
+          ::ftruncate(appender_->descriptor(), static_cast<off_t>(size())) != 0) {
         return fail_errno(path.text());
       }
       ASSIGN_OR_RETURN(Place place, place_of(path, options));
