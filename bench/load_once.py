@@ -52,6 +52,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kind", choices=["fashion", "photos"], default="fashion")
     parser.add_argument("--data", required=True)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--first", action="store_true", help="stop after the first batch")
     parser.add_argument("--offload", action="store_true")
     parser.add_argument("--warm", action="store_true", help="start the loader once before")
     options = parser.parse_args()
@@ -59,7 +61,7 @@ def main() -> None:
     data: Any = Photos(options.data)
     if options.kind == "fashion":
         data = ImageFolder(options.data, augment=True)
-    loader: Any = DataLoader(data, batch_size=128, shuffle=True, num_workers=2)
+    loader: Any = DataLoader(data, batch_size=options.batch, shuffle=True, num_workers=2)
     if options.offload:
         import onggi
 
@@ -67,11 +69,14 @@ def main() -> None:
     if options.warm:
         for _ in loader:
             break
+        time.sleep(1)  # the workers of that are gone, and the node has made new ones
     began = time.perf_counter()
     first = samples = 0.0
     for pixels, _ in loader:
         samples += len(pixels)
         first = first or time.perf_counter() - began
+        if options.first:
+            break
     seconds = time.perf_counter() - began
     print(json.dumps({"seconds": seconds, "first": first, "samples": samples}))
 

@@ -29,8 +29,17 @@ std::uint64_t checksum(nb::handle data) {
   return digest;
 }
 
+// An exception would end a worker that can do without its rehearsal.
+void call_and_report(const nb::callable& function) {
+  try {
+    function();
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable(function);
+  }
+}
+
 nb::dict serve(int control_fd, const std::string& information,
-               const std::vector<std::string>& binds) {
+               const std::vector<std::string>& binds, const nb::callable& rehearse) {
   onggi::active::ZygoteOptions options;
   options.control_fd = control_fd;
   options.information = information;
@@ -38,6 +47,7 @@ nb::dict serve(int control_fd, const std::string& information,
   options.hooks = {.before = [] { PyOS_BeforeFork(); },
                    .in_parent = [] { PyOS_AfterFork_Parent(); },
                    .in_child = [] { PyOS_AfterFork_Child(); }};
+  options.rehearse = [&rehearse] { call_and_report(rehearse); };
   const auto status = onggi::active::serve_zygote(options);
   if (!status) {
     if (status.error().code() == onggi::ErrorCode::cancelled) {
@@ -56,7 +66,8 @@ nb::dict serve(int control_fd, const std::string& information,
 NB_MODULE(_sandbox, m) {
   m.doc() = "The walls around a worker. Only a zygote that the broker started uses this.";
   m.def("xxh3", &checksum, nb::arg("data"));
-  m.def("serve", &serve, nb::arg("control_fd"), nb::arg("information"), nb::arg("binds"));
+  m.def("serve", &serve, nb::arg("control_fd"), nb::arg("information"), nb::arg("binds"),
+        nb::arg("rehearse"));
   m.def("report_failure", &onggi::active::report_zygote_failure, nb::arg("control_fd"),
         nb::arg("text"));
 }

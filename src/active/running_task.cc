@@ -169,6 +169,11 @@ void RunningTask::worker_exited(const WorkerExit& exit) {
   eventfd_write(wake_.get(), 1);
 }
 
+bool RunningTask::is_idle() const {
+  const MutexLock lock(mutex_);
+  return expected_.empty();
+}
+
 TaskSummary RunningTask::summary() const {
   const MutexLock lock(mutex_);
   return {.id = setup_.id,

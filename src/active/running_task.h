@@ -61,6 +61,8 @@ class RunningTask final : public Task {
   // From the broker's thread.
   void worker_exited(const WorkerExit& exit) EXCLUDES_LOCK(mutex_);
   TaskSummary summary() const EXCLUDES_LOCK(mutex_);
+  // Every command so far has its result.
+  bool is_idle() const EXCLUDES_LOCK(mutex_);
 
  private:
   struct Expected {

@@ -29,6 +29,7 @@ namespace json = boost::json;
 
 constexpr std::size_t kIntakeBuffer = 1 << 20;
 constexpr std::uint64_t kTmpBytesMax = 1ULL << 30;
+constexpr const char* kStops = "the daemon stops";
 
 std::string_view name_of(ExitReason reason) {
   switch (reason) {
@@ -132,6 +133,7 @@ class Service final : public TaskService {
     std::size_t workers = 0;
   };
 
+  std::vector<std::shared_ptr<RunningTask>> tasks_now() const EXCLUDES_LOCK(mutex_);
   Status need_profile(const std::string& name) EXCLUDES_LOCK(mutex_);
   Result<std::uint32_t> uid_of(const Uuid& tenant) EXCLUDES_LOCK(mutex_);
   Status reserve(const Uuid& tenant, std::size_t workers) EXCLUDES_LOCK(mutex_);
@@ -276,20 +278,35 @@ Service::~Service() {
   static_cast<void>(stop(std::chrono::milliseconds(0)));
 }
 
+std::vector<std::shared_ptr<RunningTask>> Service::tasks_now() const {
+  const MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<RunningTask>> tasks;
+  tasks.reserve(tasks_.size());
+  for (const auto& [id, entry] : tasks_) tasks.push_back(entry.task);
+  return tasks;
+}
+
 bool Service::stop(std::chrono::milliseconds grace) {
-  std::vector<std::shared_ptr<RunningTask>> left;
+  constexpr std::chrono::milliseconds kLook{200};
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
-    const SteadyTime deadline = clock_.steady_now() + grace;
-    while (!tasks_.empty() && clock_.steady_now() < deadline) {
-      const auto rest =
-          std::chrono::ceil<std::chrono::milliseconds>(deadline - clock_.steady_now());
-      ended_.wait_for(mutex_, std::min(rest, std::chrono::milliseconds(200)));
-    }
-    for (const auto& [id, entry] : tasks_) left.push_back(entry.task);
   }
-  for (const auto& task : left) task->cancel_because("the daemon stops");
+  const SteadyTime deadline = clock_.steady_now() + grace;
+  auto left = tasks_now();
+  while (!left.empty() && clock_.steady_now() < deadline) {
+    // A client that asks for nothing now is told at once, and goes on without us.
+    for (const auto& task : left) {
+      if (task->is_idle()) task->cancel_because(kStops);
+    }
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock_.steady_now());
+    {
+      const MutexLock lock(mutex_);
+      if (!tasks_.empty()) ended_.wait_for(mutex_, std::min(rest, kLook));
+    }
+    left = tasks_now();
+  }
+  for (const auto& task : left) task->cancel_because(kStops);
   std::shared_ptr<BrokerClient> client;
   {
     const MutexLock lock(mutex_);
@@ -313,7 +330,7 @@ Status Service::need_profile(const std::string& name) {
   }
   {
     const MutexLock lock(mutex_);
-    if (stopping_) return fail(ErrorCode::unavailable, "the daemon stops");
+    if (stopping_) return fail(ErrorCode::unavailable, kStops);
     if (!broker_failure_.empty()) return fail(ErrorCode::unavailable, broker_failure_);
     if (!abilities_.failure.empty()) {
       return fail(ErrorCode::unavailable,
@@ -327,7 +344,7 @@ Status Service::need_profile(const std::string& name) {
     start.environment.push_back(fmt::format("{}={}", key, value));
   }
   const auto client = broker();
-  return client ? client->start_profile(start) : fail(ErrorCode::unavailable, "the daemon stops");
+  return client ? client->start_profile(start) : fail(ErrorCode::unavailable, kStops);
 }
 
 Result<std::uint32_t> Service::uid_of(const Uuid& tenant) {
@@ -345,7 +362,7 @@ Result<std::uint32_t> Service::uid_of(const Uuid& tenant) {
 
 Status Service::reserve(const Uuid& tenant, std::size_t workers) {
   const MutexLock lock(mutex_);
-  if (stopping_) return fail(ErrorCode::unavailable, "the daemon stops");
+  if (stopping_) return fail(ErrorCode::unavailable, kStops);
   if (workers_ + workers > options_.workers_max) {
     return fail(
         ErrorCode::resource_exhausted,
@@ -474,7 +491,7 @@ Status Service::send_orders(RunningTask& task, const TaskSpec& spec,
                             std::vector<FileDescriptor> mounts) {
   Status status;
   const auto client = broker();
-  if (!client) status = fail(ErrorCode::unavailable, "the daemon stops");
+  if (!client) status = fail(ErrorCode::unavailable, kStops);
   auto uid = uid_of(task.tenant());
   if (!uid) status = tl::unexpected(uid.error());
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -601,16 +618,10 @@ Result<std::shared_ptr<Task>> Service::find(const Uuid& id,
 }
 
 std::vector<TaskSummary> Service::list(const std::optional<Uuid>& tenant) const {
-  std::vector<std::shared_ptr<RunningTask>> tasks;
-  {
-    const MutexLock lock(mutex_);
-    for (const auto& [id, entry] : tasks_) {
-      if (!tenant || *tenant == entry.task->tenant()) tasks.push_back(entry.task);
-    }
-  }
   std::vector<TaskSummary> summaries;
-  summaries.reserve(tasks.size());
-  for (const auto& task : tasks) summaries.push_back(task->summary());
+  for (const auto& task : tasks_now()) {
+    if (!tenant || *tenant == task->tenant()) summaries.push_back(task->summary());
+  }
   return summaries;
 }
 

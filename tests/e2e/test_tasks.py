@@ -149,8 +149,12 @@ def test_a_client_that_leaves_takes_its_task_along(daemon: Daemon) -> None:
     wait_for_no_tasks(daemon)
 
 
-def test_a_stopping_daemon_ends_streams_with_a_reason(start_daemon: StartDaemon) -> None:
-    daemon = start_daemon("--set", "active.profiles=native", "--set", "server.grace_seconds=2")
+@pytest.mark.parametrize("grace_seconds", [2, 600])
+def test_a_stopping_daemon_ends_idle_streams_with_a_reason(
+    start_daemon: StartDaemon, grace_seconds: int
+) -> None:
+    grace = f"server.grace_seconds={grace_seconds}"
+    daemon = start_daemon("--set", "active.profiles=native", "--set", grace)
     if not daemon.send("GET", "/v1/node").field("sandbox.ok"):
         pytest.skip("this machine has no means for a sandbox")
     response = begin(daemon, spec())

@@ -1,5 +1,6 @@
 """The walls around a worker, from C++. Only a zygote that the broker started uses this."""
 
+from collections.abc import Callable
 from typing import Any, TypedDict
 
 class Order(TypedDict):
@@ -11,8 +12,12 @@ class Order(TypedDict):
 def xxh3(data: Any) -> int:
     """XXH3-64 of a bytes-like object."""
 
-def serve(control_fd: int, information: str, binds: list[str]) -> Order:
+def serve(
+    control_fd: int, information: str, binds: list[str], rehearse: Callable[[], object]
+) -> Order:
     """Fork workers for the broker. Returns only in a worker, behind its walls.
+
+    Calls `rehearse` in each worker that has waited a while for its order.
 
     Raises StopIteration once the broker has gone.
     """

@@ -28,6 +28,8 @@ namespace onggi::active {
 namespace {
 
 constexpr int kEntryFailedStatus = 125;
+// By then the tasks that the node was busy with when the child was made have their workers.
+constexpr int kQuietMilliseconds = 200;
 
 std::size_t own_threads() {
   std::error_code error;
@@ -155,8 +157,15 @@ Result<bool> Zygote::fork_child(const ForkRequest& request, FileDescriptor line)
   return false;
 }
 
-Status wait_and_enter(Walls& walls, const ForkRequest& request, int line) {
+bool has_order(int line, int milliseconds) {
+  pollfd waiting{line, POLLIN, 0};
+  return poll(&waiting, 1, milliseconds) != 0;
+}
+
+Status wait_and_enter(Walls& walls, const ForkRequest& request, int line,
+                      const std::function<void()>& rehearse) {
   RETURN_IF_ERROR(walls.prepare(request.cgroup_procs));
+  if (!has_order(line, kQuietMilliseconds)) rehearse();
   ASSIGN_OR_RETURN(auto message, receive_message(line));
   if (!message) _exit(0);  // a spare that is not needed any more
   ASSIGN_OR_RETURN(const WorkerOrder order, decode_worker_order(message->body));
@@ -172,7 +181,7 @@ void Zygote::become_worker(const ForkRequest& request, FileDescriptor line) {
   std::signal(SIGPIPE, SIG_IGN);
   Walls walls(plan_);
   const int line_fd = line.release();  // closed by the walls
-  if (auto status = wait_and_enter(walls, request, line_fd); !status) {
+  if (auto status = wait_and_enter(walls, request, line_fd, options_.rehearse); !status) {
     const std::string& text = status.error().message();
     static_cast<void>(send_message(line_fd, MessageKind::entry_failed, text));
     // Once the walls have closed that line, standard error is the worker's log.

@@ -20,6 +20,8 @@ struct ZygoteOptions {
   std::string information = "{}";  // JSON object: package name to version
   std::vector<std::string> binds;  // paths that workers may read
   ForkHooks hooks;
+  // Called in a child that has waited a while for its order, and must return soon.
+  std::function<void()> rehearse = [] {};
 };
 
 // Serves the broker: forks children that build their walls and wait for an order. Returns in a

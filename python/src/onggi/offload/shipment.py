@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -144,12 +145,17 @@ def _user_modules_by_value() -> Iterator[None]:
 
 
 def _is_users_own(module: object) -> bool:
-    if not isinstance(module, ModuleType) or module.__name__ in ("__main__", "__mp_main__"):
+    if not isinstance(module, ModuleType):
         return False
-    file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or not file.endswith(".py"):
+    file = module.__dict__.get("__file__")
+    return isinstance(file, str) and _is_users_own_file(module.__name__, file)
+
+
+@functools.cache  # some thousand modules are asked for at every epoch
+def _is_users_own_file(name: str, file: str) -> bool:
+    if name in ("__main__", "__mp_main__") or not file.endswith(".py"):
         return False
-    if module.__name__.partition(".")[0] == "onggi" or "site-packages" in file:
+    if name.partition(".")[0] == "onggi" or "site-packages" in file:
         return False
     return not file.startswith(_INSTALLED)
 
