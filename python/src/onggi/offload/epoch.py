@@ -163,7 +163,9 @@ class StreamsEpoch(StorageEpoch):
         self._drawn_all = False
 
     def _open(self) -> None:
-        commands = [*(self._command(n) for n in sorted(self._tasks)), *self._draw()]
+        # The first batch does not wait for all that can be drawn ahead: that follows it.
+        first = 2 * self._streams
+        commands = [*(self._command(n) for n in sorted(self._tasks)), *self._draw(first)]
         self._session = self._open_session(
             self._streams, int(self._base_seed), self._states, commands
         )
@@ -198,10 +200,11 @@ class StreamsEpoch(StorageEpoch):
         streams = dict(self._at_start if self._iterable else self._states)
         return Position(self._streams, self._yielded, self._start, streams)
 
-    def _draw(self) -> list[Command]:
+    def _draw(self, most: int | None = None) -> list[Command]:
         """Draws indices as far ahead as torch would, or all when that changes nothing."""
         commands = []
-        while len(self._tasks) < self._outstanding_max and not self._drawn_all:
+        outstanding = min(self._outstanding_max, most or self._outstanding_max)
+        while len(self._tasks) < outstanding and not self._drawn_all:
             command = self._draw_one()
             if command is not None:
                 commands.append(command)
@@ -255,6 +258,8 @@ class StreamsEpoch(StorageEpoch):
     def _push_more(self) -> None:
         # Far ahead, a refill now and then is enough; else one for one, as torch does.
         far_ahead = self._outstanding_max >= DRAWN_AHEAD_MAX
+        if far_ahead and self._yielded == 0:
+            return
         if not far_ahead or len(self._tasks) <= self._outstanding_max // 2:
             assert self._session is not None
             self._session.push(self._draw())
