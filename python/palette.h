@@ -16,36 +16,39 @@ namespace onggi::python {
 // are.
 inline constexpr std::size_t kPaletteSize = 256;
 
-// The values of one channel seen so far, by number, and their numbers by value.
+// The values of one channel seen so far, by number, and their numbers by value. Sixteen times more
+// slots than values: collisions, which the processor cannot predict, are then rare.
 class Palette {
  public:
   // False when the value would be the 257th.
   bool number_of(std::uint32_t bits, std::uint8_t& number) {
     std::size_t slot = (bits * 0x9e3779b1U) >> kShift;
-    while (used_[slot] != 0) {
-      if (keys_[slot] == bits) {
-        number = numbers_[slot];
+    for (std::uint64_t entry = 0; (entry = slots_[slot]) != 0; slot = (slot + 1) % kSlots) {
+      if (static_cast<std::uint32_t>(entry) == bits) {
+        number = static_cast<std::uint8_t>(entry >> kNumberShift);
         return true;
       }
-      slot = (slot + 1) % kSlots;
     }
-    if (count_ == kPaletteSize) return false;
-    used_[slot] = 1;
-    keys_[slot] = bits;
-    values_[count_] = bits;
-    number = numbers_[slot] = static_cast<std::uint8_t>(count_++);
-    return true;
+    return add(bits, slot, number);
   }
 
   std::span<const std::uint32_t, kPaletteSize> values() const { return values_; }
 
  private:
-  static constexpr std::size_t kSlots = 1024;  // a quarter full at most
+  static constexpr std::size_t kSlots = 4096;
   static constexpr unsigned kShift = 32 - std::countr_zero(kSlots);
+  static constexpr unsigned kNumberShift = 32;
+  static constexpr std::uint64_t kUsed = std::uint64_t{1} << 40U;
 
-  std::array<std::uint32_t, kSlots> keys_{};
-  std::array<std::uint8_t, kSlots> numbers_{};
-  std::array<std::uint8_t, kSlots> used_{};
+  bool add(std::uint32_t bits, std::size_t slot, std::uint8_t& number) {
+    if (count_ == kPaletteSize) return false;
+    values_[count_] = bits;
+    slots_[slot] = kUsed | (std::uint64_t{count_} << kNumberShift) | bits;
+    number = static_cast<std::uint8_t>(count_++);
+    return true;
+  }
+
+  std::array<std::uint64_t, kSlots> slots_{};  // used, number and value; 0 is free
   std::array<std::uint32_t, kPaletteSize> values_{};
   std::size_t count_ = 0;
 };
@@ -75,7 +78,9 @@ inline void palette_decode(std::span<const std::uint8_t> indices, std::size_t ch
                            std::size_t plane, std::span<const std::uint32_t> tables,
                            std::span<std::uint32_t> values) {
   for (std::size_t at = 0; at < indices.size();) {
-    const std::uint32_t* table = &tables[at / plane % channels * kPaletteSize];
+    // A copy, which the writes below cannot alias.
+    std::array<std::uint32_t, kPaletteSize> table;
+    std::copy_n(&tables[at / plane % channels * kPaletteSize], kPaletteSize, table.begin());
     for (const std::size_t end = at + plane; at < end; ++at) values[at] = table[indices[at]];
   }
 }

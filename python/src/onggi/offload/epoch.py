@@ -95,6 +95,10 @@ class StorageEpoch(_BaseDataLoaderIter):
         timeout: float = self._timeout
         return self._session.receive(timeout or None)
 
+    def _decode(self, result: Result) -> wire.Decoded:
+        assert self._session is not None
+        return wire.decode(result.body, self._session.expanded.take)
+
     def _finish(self, batch: Any) -> Any:
         self._yielded += 1
         if self._pin_memory:
@@ -236,7 +240,7 @@ class StreamsEpoch(StorageEpoch):
             result = self._receive()
             if result.sequence != self._received:
                 raise WorkerLost(f"result {result.sequence} came, not {self._received}")
-            decoded = wire.decode(result.body) if result.kind == BATCH else None
+            decoded = self._decode(result) if result.kind == BATCH else None
             stream, _ = self._tasks.pop(self._received)
             self._received += 1
             if result.kind == END and result.flags & FLAG_EXHAUSTED:
@@ -324,7 +328,7 @@ class OwnGeneratorsEpoch(StorageEpoch):
             rng.restore(_states_of_end(result))
             self.close()
             raise StopIteration
-        decoded = wire.decode(result.body)
+        decoded = self._decode(result)
         rng.restore(decoded.states)
         self._expected = {**now, **decoded.states}
         return self._finish(decoded.batch)

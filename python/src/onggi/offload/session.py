@@ -110,6 +110,7 @@ class Session:
         self._http = http
         self._stats = stats
         self._pool = pool
+        self.expanded = BufferPool()  # for what travels short; not the reading thread's
         self._results: queue.Queue[Result | BaseException] = queue.Queue(maxsize=max(1, ahead))
         self._closed = threading.Event()
         opening = b"".join(

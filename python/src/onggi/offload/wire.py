@@ -202,9 +202,14 @@ def _shorten(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
     return indices, table
 
 
-def _lengthen(indices: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+def _lengthen(
+    indices: torch.Tensor, table: torch.Tensor, take: Callable[[int], bytearray]
+) -> torch.Tensor:
     channels, plane = _layout(indices.shape)
-    values = torch.empty(indices.shape)
+    if not indices.numel():
+        raise Malformed("a palette without values")
+    buffer = take(4 * indices.numel())
+    values = torch.frombuffer(buffer, dtype=torch.float32).view(indices.shape)
     try:
         parts = [_bytes_of(t) for t in (indices, table, values)]
         _palette.decode(parts[0], channels, plane, parts[1], parts[2])
@@ -219,8 +224,11 @@ class Decoded:
     states: dict[str, bytes]
 
 
-def decode(data: bytearray | memoryview | bytes) -> Decoded:
-    """The batch in an image. Its tensors share `data`'s memory. Never trusts a number in it."""
+def decode(
+    data: bytearray | memoryview | bytes, take: Callable[[int], bytearray] = bytearray
+) -> Decoded:
+    """The batch in an image. Its tensors share `data`'s memory, or that of a buffer from `take`
+    where a palette made them short. Never trusts a number in it."""
     view = memoryview(data)
     header, base = _read_header(view)
     metadata = header.pop("__metadata__", {})
@@ -230,7 +238,7 @@ def decode(data: bytearray | memoryview | bytes) -> Decoded:
     for name in str(metadata.pop("palette", "")).split():
         if name not in tensors or f"{name}.table" not in tensors:
             raise Malformed("a palette is missing")
-        tensors[name] = _lengthen(tensors[name], tensors[f"{name}.table"])
+        tensors[name] = _lengthen(tensors[name], tensors[f"{name}.table"], take)
     try:
         structure = json.loads(metadata.pop("structure"))
     except (ValueError, RecursionError) as error:
