@@ -1,9 +1,15 @@
 #include "http/head_parser.h"
 
+#include <array>
+#include <string>
+#include <string_view>
+
 #include <gtest/gtest.h>
 
 namespace onggi::http {
 namespace {
+
+using namespace std::string_view_literals;
 
 Head good(std::string_view text) {
   auto parsed = parse_head(text);
@@ -64,7 +70,7 @@ struct Bad {
 };
 
 TEST(HeadParserTest, RefusesWhatTwoServersCouldReadDifferently) {
-  const Bad cases[] = {
+  const auto cases = std::to_array<Bad>({
       {"Host: h\r\nContent-Length: 5\r\nContent-Length: 6\r\n", 400},
       {"Host: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n", 400},
       {"Host: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n", 400},
@@ -88,17 +94,17 @@ TEST(HeadParserTest, RefusesWhatTwoServersCouldReadDifferently) {
       {"Host: h\r\nHost: i\r\n", 400},
       {"", 400},
       {"Host: h\r\nExpect: miracles\r\n", 417},
-  };
+  });
   for (const Bad& bad : cases) {
     EXPECT_EQ(refused("PUT / HTTP/1.1\r\n" + std::string(bad.lines) + "\r\n"), bad.status)
         << bad.lines;
   }
-  EXPECT_EQ(refused(std::string_view("PUT / HTTP/1.1\r\nHost: h\r\nA: \0\r\n\r\n", 35)), 400);
+  EXPECT_EQ(refused("PUT / HTTP/1.1\r\nHost: h\r\nA: \0\r\n\r\n"sv), 400);
   EXPECT_EQ(refused("PUT / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), 400);
 }
 
 TEST(HeadParserTest, RefusesRequestLinesThatAreNone) {
-  const Bad cases[] = {
+  const auto cases = std::to_array<Bad>({
       {"GET /", 400},
       {"GET  / HTTP/1.1", 400},
       {"GET / HTTP/1.1 ", 400},
@@ -117,7 +123,7 @@ TEST(HeadParserTest, RefusesRequestLinesThatAreNone) {
       {"CONNECT host:1 HTTP/1.1", 501},
       {" GET / HTTP/1.1", 400},
       {"", 400},
-  };
+  });
   for (const Bad& bad : cases) {
     EXPECT_EQ(refused(std::string(bad.lines) + "\r\nHost: h\r\n\r\n"), bad.status) << bad.lines;
   }
