@@ -1,6 +1,7 @@
 #include "http/head_parser.h"
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -49,10 +50,19 @@ TEST(HeadParserTest, UnderstandsAbsoluteTargets) {
   EXPECT_EQ(good("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n").request.path, "*");
 }
 
+TEST(HeadParserTest, HasNoLimitOfItsOwnBelowTheConnections) {
+  const std::string value(60'000, 'a');
+  const Head head = good(
+      "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 1099511627776\r\nA: " + value + "\r\n\r\n");
+  EXPECT_EQ(head.request.content_length, std::uint64_t{1} << 40);
+  EXPECT_EQ(head.request.headers.get("A"), value);
+}
+
 TEST(HeadParserTest, KnowsWhetherTheConnectionStays) {
   EXPECT_TRUE(good("GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\n\r\n").keep_alive);
   EXPECT_FALSE(good("GET / HTTP/1.1\r\nHost: h\r\nConnection: x, CLOSE\r\n\r\n").keep_alive);
   EXPECT_FALSE(good("GET / HTTP/1.0\r\n\r\n").keep_alive);
+  EXPECT_FALSE(good("GET / HTTP/1.0\r\nProxy-Connection: keep-alive\r\n\r\n").keep_alive);
   EXPECT_TRUE(good("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").keep_alive);
   EXPECT_FALSE(
       good("GET / HTTP/1.0\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n").keep_alive);
@@ -86,9 +96,13 @@ TEST(HeadParserTest, RefusesWhatTwoServersCouldReadDifferently) {
       {"Host: h\r\nContent-Length: 99999999999999999999\r\n", 400},
       {"Host: h\r\nContent-Length: 9223372036854775808\r\n", 400},
       {"Host: h\r\nA: b\r\n folded\r\n", 400},
+      {"Host: h\r\nA:\r\n\tfolded\r\n", 400},
+      {" Host: h\r\n", 400},
+      {"Host: h\r\nA: b\r\n \r\n", 400},
       {"Host: h\r\nContent-Length : 5\r\n", 400},
       {"Host: h\r\nno colon\r\n", 400},
       {"Host: h\r\n: nameless\r\n", 400},
+      {"Host: h\r\nn\xff: b\r\n", 400},
       {"Host: h\r\nA: b\nB: c\r\n", 400},
       {"Host: h\r\nA: b\rB: c\r\n", 400},
       {"Host: h\r\nHost: i\r\n", 400},
@@ -130,10 +144,17 @@ TEST(HeadParserTest, RefusesRequestLinesThatAreNone) {
   EXPECT_EQ(refused("GET /" + std::string(20'000, 'a') + " HTTP/1.1\r\nHost: h\r\n\r\n"), 414);
 }
 
-TEST(HeadParserTest, RefusesTooManyFields) {
+TEST(HeadParserTest, RefusesTooManyFieldsAndTooLongOnes) {
   std::string text = "GET / HTTP/1.1\r\nHost: h\r\n";
   for (int i = 0; i < 200; ++i) text += "A: b\r\n";
   EXPECT_EQ(refused(text + "\r\n"), 431);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: h\r\nA: " + std::string(70'000, 'a') + "\r\n\r\n"),
+            431);
+}
+
+TEST(HeadParserTest, RefusesHeadsThatEndElsewhere) {
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: h\r\n"), 400);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\nHost: h\r\n\r\nGET / HTTP/1.1\r\n\r\n"), 400);
 }
 
 TEST(FindHeadTest, FindsTheBlankLineAcrossPieces) {
