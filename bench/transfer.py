@@ -12,7 +12,7 @@ from report import WORK, Row, interleaved, publish, seconds_of
 
 MIB = 1 << 20
 SIZE_MIB = int(os.environ.get("BENCH_MIB", "1024"))
-RUNS = 5
+RUNS = 9
 
 
 def main() -> None:
