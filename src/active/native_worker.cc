@@ -21,6 +21,7 @@
 #include "base/encoding.h"
 #include "base/file_descriptor.h"
 #include "base/result.h"
+#include "base/write.h"
 
 namespace onggi::active {
 
@@ -31,17 +32,12 @@ namespace json = boost::json;
 
 constexpr std::size_t kChunk = 256 << 10;
 
-Status write_all(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(kWorkerSocketFd, bytes.data(), bytes.size());
-    if (written < 0) return fail_errno("worker: write");
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return {};
+Status send(std::span<const std::byte> frame) {
+  return write_all(kWorkerSocketFd, frame, "worker: write");
 }
 
 Status send_text(const FrameHead& head, std::string_view text) {
-  return write_all(encode_frame(head, as_bytes(text)));
+  return send(encode_frame(head, as_bytes(text)));
 }
 
 // Hash and size of one file; what cannot be read is an error that names it.
@@ -133,7 +129,7 @@ Result<std::string> NativeWorker::path_of(const Frame& frame) const {
 
 Status NativeWorker::run_command(const Frame& frame) {
   FrameHead head{.kind = FrameKind::batch, .channel = index_, .sequence = frame.head.sequence};
-  if (entry_ == "echo") return write_all(encode_frame(head, frame.body));
+  if (entry_ == "echo") return send(encode_frame(head, frame.body));
   Result<std::string> answer =
       fail(ErrorCode::not_found, fmt::format("the native profile has no entry {}", entry_));
   if (entry_ == "tree_digest") {
@@ -154,7 +150,7 @@ Status NativeWorker::run_command(const Frame& frame) {
 }
 
 Status serve() {
-  RETURN_IF_ERROR(write_all(encode_frame({.kind = FrameKind::ready}, {})));
+  RETURN_IF_ERROR(send(encode_frame({.kind = FrameKind::ready}, {})));
   NativeWorker worker;
   FrameParser parser({.internal_kinds = true});
   std::vector<std::byte> buffer(kChunk);

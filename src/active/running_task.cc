@@ -240,7 +240,9 @@ void RunningTask::take_word() {
     command_bytes_ = 0;
     for (WorkerExit& exit : exits_) {
       for (std::size_t i = 0; i < states_.size(); ++i) {
-        if (setup_.workers[i].number == exit.worker) states_[i].exit = std::move(exit);
+        if (setup_.workers[i].number != exit.worker) continue;
+        states_[i].exit = std::move(exit);
+        break;
       }
     }
     exits_.clear();
@@ -387,7 +389,7 @@ void RunningTask::check_exits() {
   for (std::size_t i = 0; i < states_.size() && !over_; ++i) {
     if (!states_[i].exit) continue;
     // It is dead: what it sent before lies in the socket and the pipes, complete.
-    WorkerLink& link = *setup_.workers[i].link;
+    const WorkerLink& link = *setup_.workers[i].link;
     while (!link.hung_up() && !over_) read_worker(i);
     while (link.out() >= 0) read_logs(i, 0);
     while (link.err() >= 0) read_logs(i, 1);

@@ -56,14 +56,14 @@ std::vector<double> start_bounds() {
 }
 
 struct Meters {
-  explicit Meters(metrics::Registry& registry_)
-      : registry(registry_),
-        tasks(registry_.gauge("onggi_active_tasks", "Tasks that run now.")),
-        workers(registry_.gauge("onggi_active_workers", "Sandboxed workers that run now.")),
-        bytes_out(registry_.counter("onggi_active_output_bytes_total",
-                                    "Bytes of tasks' result streams handed to clients.")),
-        broker_losses(registry_.counter("onggi_active_broker_losses_total",
-                                        "Times that the broker died and was started again.")) {}
+  explicit Meters(metrics::Registry& all)
+      : registry(all),
+        tasks(all.gauge("onggi_active_tasks", "Tasks that run now.")),
+        workers(all.gauge("onggi_active_workers", "Sandboxed workers that run now.")),
+        bytes_out(all.counter("onggi_active_output_bytes_total",
+                              "Bytes of tasks' result streams handed to clients.")),
+        broker_losses(all.counter("onggi_active_broker_losses_total",
+                                  "Times that the broker died and was started again.")) {}
 
   metrics::Registry& registry;
   metrics::Gauge& tasks;

@@ -36,7 +36,7 @@ namespace {
 constexpr std::uint64_t kFilesWanted = 65'536;
 
 std::string read_file(const std::string& path) {
-  std::ifstream file(path);
+  const std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
   std::string out = text.str();
@@ -229,14 +229,14 @@ fs::path nearest_existing(fs::path path) {
 }
 
 std::string file_system_name(long type) {
-  static const std::map<long, std::string_view> kNames{
+  static const std::map<long, std::string_view> names{
       {0xEF53, "ext4"},        {0x58465342, "XFS"},    {0x9123683E, "Btrfs"},
       {0x01021994, "tmpfs"},   {0x6969, "NFS"},        {0x794C7630, "overlayfs"},
       {0x2FC12FC1, "ZFS"},     {0x00C36400, "CephFS"}, {0x0BD00BD0, "Lustre"},
       {0x65735546, "FUSE"},    {0x47504653, "GPFS"},   {0xF2F52010, "F2FS"},
       {0xCA451A4E, "bcachefs"}};
-  const auto found = kNames.find(type);
-  return found == kNames.end() ? fmt::format("type 0x{:x}", type) : std::string(found->second);
+  const auto found = names.find(type);
+  return found == names.end() ? fmt::format("type 0x{:x}", type) : std::string(found->second);
 }
 
 bool direct_io_works(const fs::path& folder) {

@@ -167,10 +167,10 @@ std::uint64_t parse_size(std::string_view text, bool& ok) {
 }
 
 const json::value& member(const json::value& object, std::string_view key) {
-  static const json::value kNull;
+  static const json::value null;
   const json::object* fields = object.if_object();
   const json::value* found = fields == nullptr ? nullptr : fields->if_contains(key);
-  return found == nullptr ? kNull : *found;
+  return found == nullptr ? null : *found;
 }
 
 std::string text_of(const json::value& object, std::string_view key) {

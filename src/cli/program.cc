@@ -53,7 +53,7 @@ void add_shared_options(CLI::App& app, Session& session) {
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
+    std::string word = argv[i];
     if (word.starts_with('-')) return "";
     const auto subcommands = at->get_subcommands([](const CLI::App*) { return true; });
     if (subcommands.empty()) return "";

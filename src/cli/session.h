@@ -15,7 +15,7 @@
 #include "client/connection.h"
 #include "client/remote_url.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): theirs
 class App;
 }
 

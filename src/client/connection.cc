@@ -26,7 +26,7 @@ std::string or_empty(const std::optional<std::string>& text) {
 }
 
 std::string folder(const Surroundings& around, const char* variable, std::string_view below_home) {
-  const std::string set = or_empty(around.variable(variable));
+  std::string set = or_empty(around.variable(variable));
   if (set.starts_with('/')) return set;
   return fmt::format("{}/{}", or_empty(around.variable("HOME")), below_home);
 }

@@ -68,13 +68,13 @@ class TreeDownload {
     if (options_.verify) RETURN_IF_ERROR(verify());
     // One flush for all of them: file by file, a tree of small files would take minutes.
     if (options_.durable) RETURN_IF_ERROR(flush());
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::move(summary_);
   }
 
  private:
   Status plan(const RemoteEntry& entry) {
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stays_below(entry.path)) {
       summary_.failures.push_back(
           {entry.path, Error(ErrorCode::invalid_argument, "is not a path below the vfolder")});
@@ -115,7 +115,7 @@ class TreeDownload {
     if (!complete) return note_failure(file, complete.error());
     if (!*complete) return {};
     meter_.add_files(1);
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     ++summary_.files;
     summary_.size_bytes += file.spec().size_bytes;
     summary_.bytes_resumed += file.bytes_resumed();
@@ -126,7 +126,7 @@ class TreeDownload {
   Status verify() {
     std::vector<std::size_t> fetched;
     {
-      MutexLock lock(mutex_);
+      const MutexLock lock(mutex_);
       fetched = fetched_;
     }
     for (const std::size_t i : fetched) meter_.expect(0, files_[i]->spec().size_bytes);
@@ -145,7 +145,7 @@ class TreeDownload {
 
   Status note_failure(const IncomingFile& file, const Error& error) {
     if (ends_transfer(error.code())) return tl::unexpected(Error(error));
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     summary_.failures.push_back({file.spec().local, error});
     return {};
   }

@@ -239,7 +239,7 @@ std::optional<std::string_view> HttpResponse::header(std::string_view lower_case
 class HttpClient::Pool {
  public:
   EasyHandle take() {
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (owner_ != getpid()) {
       // Closing the parent's connections here would end them for the parent too (TLS says goodbye).
       for (EasyHandle& handle : idle_) static_cast<void>(handle.release());
@@ -254,7 +254,7 @@ class HttpClient::Pool {
 
   void give_back(EasyHandle handle) {
     curl_easy_reset(handle.get());  // forgets options, keeps the connection
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (owner_ == getpid() && idle_.size() < kIdleMax) idle_.push_back(std::move(handle));
   }
 

@@ -13,6 +13,7 @@
 
 #include "base/checksum.h"
 #include "base/encoding.h"
+#include "base/write.h"
 #include "client/local_tree.h"
 
 namespace onggi::client {
@@ -30,18 +31,6 @@ std::string part_path(const std::string& local) {
     name = fmt::format(".{:016x}{}", xxh3(as_bytes(path.filename().string())), kPartSuffix);
   }
   return (path.parent_path() / name).string();
-}
-
-Status write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
-                 const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t count = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail_errno(path);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-    offset += static_cast<std::uint64_t>(count);
-  }
-  return {};
 }
 
 // The checksum of a stretch of a file; none when it cannot be read or ends early.
@@ -97,7 +86,7 @@ std::uint64_t IncomingFile::end_of(std::size_t piece) const {
 }
 
 Status IncomingFile::open() {
-  MutexLock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (failed_) return fail(ErrorCode::cancelled, "another piece failed");
   if (opened_) return {};
   Status opened = open_locked();
@@ -148,7 +137,7 @@ Result<bool> IncomingFile::fetch(const IncomingContext& context, std::size_t pie
   if (!opened && opened.error().code() == ErrorCode::cancelled) return false;
   RETURN_IF_ERROR(opened);
   {
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (pieces_[piece]) {
       context.meter.add_bytes(static_cast<std::int64_t>(end_of(piece) - begin_of(piece)));
       if (--left_ > 0) return false;
@@ -157,7 +146,7 @@ Result<bool> IncomingFile::fetch(const IncomingContext& context, std::size_t pie
     }
   }
   Result<std::uint64_t> checksum = receive(context, piece);
-  MutexLock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!checksum) {
     failed_ = true;
     return tl::unexpected(std::move(checksum).error());
@@ -199,7 +188,7 @@ Status IncomingFile::receive_some(const IncomingContext& context, std::uint64_t 
   };
   const CallHooks hooks{.sink = [&](std::span<const std::byte> bytes) -> Status {
                           if (bytes.size() > end - at) return changed();
-                          RETURN_IF_ERROR(write_all(file_.get(), bytes, at, part_));
+                          RETURN_IF_ERROR(write_all_at(file_.get(), bytes, at, part_));
                           checksum.update(bytes);
                           at += bytes.size();
                           context.meter.add_bytes(static_cast<std::int64_t>(bytes.size()));
@@ -228,7 +217,7 @@ Status IncomingFile::complete() {
 }
 
 Status IncomingFile::verify(const IncomingContext& context) {
-  MutexLock lock(mutex_);
+  const MutexLock lock(mutex_);
   const FileDescriptor file(::open(spec_.local.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return fail_errno(spec_.local);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {

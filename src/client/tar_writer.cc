@@ -80,7 +80,7 @@ void append(std::vector<std::byte>& bytes, std::span<const std::byte> more) {
 Status TarWriter::add_header(std::string_view path, char type, std::uint64_t size,
                              std::int64_t modified) {
   if (size > kSizeMax) return fail(ErrorCode::invalid_argument, "too large for a tar header");
-  std::size_t cut = find_cut(path);
+  const std::size_t cut = find_cut(path);
   std::string_view name = path;
   std::string_view prefix;
   if (cut == std::string_view::npos) {

@@ -21,18 +21,18 @@ constexpr std::chrono::milliseconds kTick{100};
 }  // namespace
 
 void Meter::expect(std::uint64_t files, std::uint64_t bytes) {
-  MutexLock lock(mutex_);
+  const MutexLock lock(mutex_);
   files_total_ += files;
   bytes_total_ += bytes;
 }
 
 void Meter::begin(const std::string& path) {
-  MutexLock lock(mutex_);
+  const MutexLock lock(mutex_);
   current_ = path;
 }
 
 Progress Meter::progress() const {
-  MutexLock lock(mutex_);
+  const MutexLock lock(mutex_);
   return {.bytes_done = static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes_done_)),
           .bytes_total = bytes_total_,
           .files_done = files_done_,
@@ -44,7 +44,7 @@ Status Crew::run(std::size_t count, const std::function<Status(std::size_t)>& wo
   const std::size_t workers = std::min(std::max<std::size_t>(1, options_.jobs), count);
   next_ = 0;
   {
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     finished_ = 0;
   }
   std::vector<std::jthread> threads;
@@ -55,7 +55,7 @@ Status Crew::run(std::size_t count, const std::function<Status(std::size_t)>& wo
   watch(workers);
   threads.clear();  // joins
   if (options_.progress) options_.progress(meter_.progress());
-  MutexLock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (error_) return tl::unexpected(*error_);
   return {};
 }
@@ -63,14 +63,14 @@ Status Crew::run(std::size_t count, const std::function<Status(std::size_t)>& wo
 void Crew::watch(std::size_t workers) {
   while (true) {
     {
-      MutexLock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (finished_ < workers) done_.wait_for(mutex_, kTick);
       if (finished_ == workers) return;
     }
     if (options_.progress) options_.progress(meter_.progress());
     if (!stopping_ && options_.cancelled && options_.cancelled()) {
       stopping_ = true;
-      MutexLock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!error_) error_ = Error(ErrorCode::cancelled, "interrupted");
     }
   }
@@ -83,10 +83,10 @@ void Crew::work_through(std::size_t count, const std::function<Status(std::size_
     Status worked = work(index);
     if (worked) continue;
     stopping_ = true;
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!error_) error_ = std::move(worked).error();
   }
-  MutexLock lock(mutex_);
+  const MutexLock lock(mutex_);
   ++finished_;
   done_.notify_all();
 }
@@ -111,7 +111,7 @@ TransferState::TransferState(const std::string& folder, std::string_view identit
 
 boost::json::object TransferState::load() const {
   if (path_.empty()) return {};
-  std::ifstream file(path_);
+  const std::ifstream file(path_);
   std::ostringstream text;
   text << file.rdbuf();
   boost::system::error_code error;

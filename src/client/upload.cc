@@ -336,7 +336,7 @@ class TreeUpload {
     Status sent = crew_.run(jobs_.size(), [this](std::size_t i) { return work(jobs_[i]); });
     if (sent && context_.options.verify) sent = verify();
     if (!sent) return tl::unexpected(std::move(sent).error());
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     summary_.warnings = std::move(tree_.warnings);
     summary_.files_skipped = tree_.files.size() - to_send_.size();
     return std::move(summary_);
@@ -393,7 +393,7 @@ class TreeUpload {
   Status send_single(const LocalFile& file) {
     const Result<std::uint64_t> resumed = send_file(context_, local_path(file), place_of(file));
     if (!resumed) return note_failure(file.path, resumed.error());
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     summary_.bytes_resumed += *resumed;
     note_success(file);
     return {};
@@ -426,7 +426,7 @@ class TreeUpload {
       return {};
     }
     if (!kept) return note_failure(place_.path, kept.error());
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const LocalFile* file : packed) {
       meter_.add_bytes(static_cast<std::int64_t>(file->size_bytes));
       note_success(*file);
@@ -476,7 +476,7 @@ class TreeUpload {
   // The error itself when no other file could do better.
   Status note_failure(const std::string& path, const Error& error) {
     if (ends_transfer(error.code())) return tl::unexpected(Error(error));
-    MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     summary_.failures.push_back({path, error});
     return {};
   }

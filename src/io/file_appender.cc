@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/mutex.h"
+#include "base/write.h"
 #include "io/aligned_buffer.h"
 
 namespace onggi::io {
@@ -29,18 +30,6 @@ constexpr std::size_t kSmallBufferMax = 256 << 10;
 // hand-over between them each hold one.
 constexpr std::size_t kDirectBufferBytes = 4 << 20;
 constexpr std::size_t kDirectBuffers = 3;
-
-Status write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno("write");
-    if (written == 0) return fail(ErrorCode::storage_full, "write: the disk takes no more");
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-    offset += static_cast<std::uint64_t>(written);
-  }
-  return {};
-}
 
 Status sync_data(int fd) {
   if (::fdatasync(fd) != 0) return fail_errno("make durable");
@@ -72,7 +61,8 @@ class BufferedAppender final : public FileAppender {
 
  private:
   Status write_out() {
-    RETURN_IF_ERROR(write_all(file_.get(), std::span(buffer_).first(filled_), written_));
+    RETURN_IF_ERROR(
+        write_all_at(file_.get(), std::span(buffer_).first(filled_), written_, "write"));
     written_ += filled_;
     filled_ = 0;
     return {};
@@ -144,7 +134,7 @@ class DirectAppender final : public FileAppender {
     const std::size_t aligned = filled_ / kDirectAlignment * kDirectAlignment;
     RETURN_IF_ERROR(write_direct(filled.first(aligned), base_));
     const auto tail = filled.subspan(aligned);
-    RETURN_IF_ERROR(write_all(file_.get(), tail, base_ + aligned));
+    RETURN_IF_ERROR(write_all_at(file_.get(), tail, base_ + aligned, "write"));
     std::memmove(filled.data(), tail.data(), tail.size());
     base_ += aligned;
     filled_ = tail.size();
@@ -197,9 +187,9 @@ class DirectAppender final : public FileAppender {
 
   // Some file systems accept O_DIRECT and then refuse the write.
   Status write_direct(std::span<const std::byte> bytes, std::uint64_t offset) const {
-    auto written = write_all(direct_.get(), bytes, offset);
+    auto written = write_all_at(direct_.get(), bytes, offset, "write");
     if (!written && written.error().code() == ErrorCode::invalid_argument) {
-      return write_all(file_.get(), bytes, offset);
+      return write_all_at(file_.get(), bytes, offset, "write");
     }
     return written;
   }

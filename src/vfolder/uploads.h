@@ -62,9 +62,9 @@ struct AppendOptions {
   std::optional<std::uint64_t> length;  // of the body, when known: refused early when too long
 };
 
-// One PATCH body on its way in, the shape of an HTTP sink. Holds the upload's lock until destroyed.
-// A session that is abandoned, or destroyed unfinished, keeps the bytes that came (with a checksum
-// it drops them, since they cannot be verified). One thread at a time.
+// One PATCH body on its way in, the shape of an HTTP sink. Holds the upload's lock until finished,
+// abandoned or destroyed. Abandoned, or destroyed unfinished, it keeps the bytes that came (with a
+// checksum it drops them, since they cannot be verified). One thread at a time.
 class AppendSession {
  public:
   virtual ~AppendSession() = default;

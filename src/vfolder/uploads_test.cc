@@ -117,6 +117,11 @@ TEST_P(UploadsTest, LetsOneSessionInAtATime) {
     EXPECT_EQ(offset(upload), 2U);  // what was acknowledged
   }
   EXPECT_EQ(offset(upload), 4U);  // an interrupted body keeps the bytes that came
+  // The next may come as soon as one has finished, however long its object lives.
+  const auto first = node_.uploads.append(node_.me, upload, {.offset = 4}).value();
+  ASSERT_TRUE(TestNode::pour(*first, "ef"));
+  ASSERT_TRUE(first->finish());
+  EXPECT_TRUE(append(upload, 6, "gh"));
 }
 
 TEST_P(UploadsTest, DropsAChunkThatFailsItsChecksum) {

@@ -145,7 +145,7 @@ Status Broker::open() {
   sigemptyset(&mask);
   sigaddset(&mask, SIGCHLD);
   cgroups_ = std::make_unique<CgroupTree>();
-  SandboxAbilities abilities = probe_abilities(*cgroups_, kProbeUid);
+  const SandboxAbilities abilities = probe_abilities(*cgroups_, kProbeUid);
   if (sigprocmask(SIG_BLOCK, &mask, &former_mask_) != 0) return fail_errno("sigprocmask");
   signals_.reset(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_) return fail_errno("signalfd");

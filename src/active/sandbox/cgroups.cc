@@ -132,7 +132,8 @@ void sweep(const std::string& parent) {
 std::string base_below(const std::string& parent) {
   sweep(parent);
   std::string base = fmt::format("{}/{}{}", parent, kPrefix, getpid());
-  return mkdir(base.c_str(), 0755) == 0 || errno == EEXIST ? base : std::string();
+  if (mkdir(base.c_str(), 0755) != 0 && errno != EEXIST) base.clear();
+  return base;
 }
 
 // v2 gives controllers only to groups without processes: ours go into a group beside the workers'.

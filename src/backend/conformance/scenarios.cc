@@ -225,7 +225,7 @@ void commits_once_however_often_asked(Backend& backend) {
 
 void takes_every_name_that_passes_the_door(Backend& backend) {
   const auto folder = new_folder(backend);
-  Names all = {
+  const Names all = {
       std::string(255, 'n'), "a b", "sub/.upload/f", "가/나.txt", "...", "-rf", "a\\b", "*"};
   for (const std::string& path : all) {
     ASSERT_TRUE(put(*folder, path, path)) << path;

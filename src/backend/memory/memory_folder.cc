@@ -133,7 +133,7 @@ class MemoryStagedFile final : public StagedFile {
     if (options.if_etag && (existing == nullptr || existing->info.etag != *options.if_etag)) {
       return fail(ErrorCode::condition_failed, "'" + path.text() + "' has changed");
     }
-    const FileInfo info = tree.new_info(FileKind::file, content_.size());
+    FileInfo info = tree.new_info(FileKind::file, content_.size());
     tree->nodes[path.text()] = {info,
                                 std::make_shared<const MemoryTree::Content>(std::move(content_))};
     tree->staged.erase(id_);

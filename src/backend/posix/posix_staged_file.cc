@@ -96,7 +96,7 @@ class PosixStagedFile final : public StagedFile {
 
   Status rename_to(const Place& place, const RelPath& path, const CommitOptions& options) {
     if (options.if_absent) {
-      const auto renamed = rename_to_new(staging_, place);
+      auto renamed = rename_to_new(staging_, place);
       if (renamed || renamed.error().code() != ErrorCode::already_exists) return renamed;
       return fail(ErrorCode::condition_failed, "'" + path.text() + "' exists already");
     }
