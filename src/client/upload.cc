@@ -415,7 +415,8 @@ class TreeUpload {
     const std::span<const std::byte> bytes = archive.finish();
     const HttpRequest request{.method = "PUT",
                               .target = vfolder_target(place_.vfolder, "archive", place_.path),
-                              .headers = {{"Content-Type", "application/x-tar"}},
+                              .headers = {{"Content-Type", "application/x-tar"},
+                                          {"Onggi-Checksum", checksum_header(xxh3(bytes))}},
                               .body = bytes};
     const auto sent =
         context_.client.perform(request, {.cancelled = [this] { return crew_.stopping(); }});

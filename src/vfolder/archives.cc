@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/checksum.h"
 #include "base/log.h"
 #include "vfolder/file_writers.h"
 #include "vfolder/tar.h"
@@ -26,12 +27,14 @@ constexpr std::size_t kListPage = 10000;
 class Extraction final : public ExtractSession, private TarHandler {
  public:
   Extraction(std::shared_ptr<backend::Folder> folder, backend::RelPath base,
-             const TarLimits& limits, metrics::Counter& received)
+             const TarLimits& limits, std::optional<std::uint64_t> expected,
+             metrics::Counter& received)
       : folder_(std::move(folder)),
         base_(std::move(base)),
         reader_(*this, limits),
         writers_(*folder_),
         buffer_(kBufferSize),
+        expected_(expected),
         received_(received) {}
 
   ~Extraction() override { abandon(); }
@@ -46,12 +49,19 @@ class Extraction final : public ExtractSession, private TarHandler {
   Status commit(std::size_t bytes) override {
     CHECK(bytes <= buffer_.size());
     received_.add(bytes);
+    if (expected_) hash_.update(std::span(buffer_).first(bytes));
     return reader_.feed(std::span(buffer_).first(bytes));
   }
 
   Result<Extracted> finish() override {
     RETURN_IF_ERROR(reader_.finish());
     RETURN_IF_ERROR(writers_.drain());
+    if (expected_ && hash_.digest() != *expected_) {
+      return fail(ErrorCode::corruption,
+                  fmt::format("the archive's checksum is xxh3={:016x}, not xxh3={:016x}: send it "
+                              "again",
+                              hash_.digest(), *expected_));
+    }
     RETURN_IF_ERROR(folder_->sync());
     return extracted_;
   }
@@ -127,6 +137,8 @@ class Extraction final : public ExtractSession, private TarHandler {
   TarReader reader_;
   FileWriters writers_;
   std::vector<std::byte> buffer_;
+  const std::optional<std::uint64_t> expected_;
+  Xxh3 hash_;
   metrics::Counter& received_;
   backend::RelPath target_;
   std::unique_ptr<backend::StagedFile> staged_;  // of the file being read, when it is large
@@ -248,12 +260,13 @@ Archives::Archives(VFolders& vfolders, metrics::Registry& metrics, ArchivesOptio
 
 Result<std::unique_ptr<ExtractSession>> Archives::extract(const Principal& caller,
                                                           const Uuid& vfolder,
-                                                          const backend::RelPath& path) {
+                                                          const backend::RelPath& path,
+                                                          std::optional<std::uint64_t> xxh3) {
   ASSIGN_OR_RETURN(auto folder, vfolders_.open(caller, vfolder, Access::write));
   const TarLimits limits{.entries_max = options_.entries_max,
                          .file_bytes_max = options_.file_bytes_max,
                          .total_bytes_max = options_.total_bytes_max};
-  return std::make_unique<Extraction>(std::move(folder), path, limits, received_);
+  return std::make_unique<Extraction>(std::move(folder), path, limits, xxh3, received_);
 }
 
 Result<std::unique_ptr<ArchiveStream>> Archives::archive(const Principal& caller,

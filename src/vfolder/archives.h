@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "backend/backend.h"
@@ -36,6 +37,7 @@ class ExtractSession {
   virtual std::span<std::byte> buffer() = 0;
   // invalid_argument, naming the entry, for a malformed archive, a link or an unsafe path.
   virtual Status commit(std::size_t bytes) = 0;
+  // corruption when the checksum differs: then some files may hold what was not sent.
   virtual Result<Extracted> finish() = 0;
   virtual void abandon() = 0;
 };
@@ -55,8 +57,10 @@ class Archives {
  public:
   Archives(VFolders& vfolders, metrics::Registry& metrics, ArchivesOptions options = {});
 
+  // `xxh3`: of the archive's bytes, verified at its end.
   Result<std::unique_ptr<ExtractSession>> extract(const Principal& caller, const Uuid& vfolder,
-                                                  const backend::RelPath& path);
+                                                  const backend::RelPath& path,
+                                                  std::optional<std::uint64_t> xxh3 = {});
   Result<std::unique_ptr<ArchiveStream>> archive(const Principal& caller, const Uuid& vfolder,
                                                  const backend::RelPath& path);
 

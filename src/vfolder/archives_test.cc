@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/checksum.h"
+#include "base/encoding.h"
 #include "vfolder/tar.h"
 #include "vfolder/test_node.h"
 
@@ -49,6 +51,20 @@ class ArchivesTest : public NodeTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, ArchivesTest, testing::Values("memory", "posix"));
+
+TEST_P(ArchivesTest, VerifiesTheChecksumOfTheWhole) {
+  const std::string tar = member("a", "one") + kEnd;
+  const std::uint64_t right = xxh3(as_bytes(tar));
+  for (const std::uint64_t announced : {right, right + 1}) {
+    const auto session = node_.archives.extract(node_.me, id_, {}, announced).value();
+    ASSERT_TRUE(TestNode::pour(*session, tar));
+    const auto done = session->finish();
+    EXPECT_EQ(done.has_value(), announced == right);
+    if (!done) {
+      EXPECT_EQ(done.error().code(), ErrorCode::corruption);
+    }
+  }
+}
 
 TEST_P(ArchivesTest, ExtractsBelowAPathAndGivesTheSameTreeBack) {
   const std::string big(5 << 20, 'b');

@@ -85,6 +85,13 @@ http::Response written_response(const backend::RelPath& path, const vfolder::Wri
   return response;
 }
 
+// Where a checksum differs, what the client sent is not what it announced: its fault, not the
+// storage's.
+http::Response sent_wrongly(const Error& error, std::string_view request_id) {
+  const bool mismatch = error.code() == ErrorCode::corruption;
+  return error_response(error, request_id, mismatch ? std::optional(400) : std::nullopt);
+}
+
 }  // namespace
 
 Result<http::Response> NativeApi::read_file(const Call& call, const vfolder::Principal& reader,
@@ -155,9 +162,7 @@ Result<http::Intake> NativeApi::write_file(const Call& call, const vfolder::Prin
         return written_response(path, written);
       },
       [request_id = call.request.request_id](const Error& error) {
-        // What the client sent is not what it announced: its fault, not the storage's.
-        const bool mismatch = error.code() == ErrorCode::corruption;
-        return error_response(error, request_id, mismatch ? std::optional(400) : std::nullopt);
+        return sent_wrongly(error, request_id);
       });
 }
 
@@ -186,7 +191,12 @@ Result<http::Response> NativeApi::get_archive(const Call& call, const GetArchive
 
 Result<http::Intake> NativeApi::put_archive(const Call& call, const PutArchiveParams& params) {
   ASSIGN_OR_RETURN(const backend::RelPath path, backend::RelPath::parse(params.path));
-  ASSIGN_OR_RETURN(auto session, services_.archives.extract(call.caller, params.vfolder, path));
+  std::optional<std::uint64_t> xxh3;
+  if (const auto checksum = call.request.headers.get("Onggi-Checksum")) {
+    ASSIGN_OR_RETURN(xxh3, vfolder::parse_xxh3(*checksum));
+  }
+  ASSIGN_OR_RETURN(auto session,
+                   services_.archives.extract(call.caller, params.vfolder, path, xxh3));
   return take_into<vfolder::ExtractSession>(
       std::move(session),
       [](vfolder::ExtractSession& open) -> Result<http::Response> {
@@ -198,7 +208,7 @@ Result<http::Intake> NativeApi::put_archive(const Call& call, const PutArchivePa
         return text_response(200, "application/json", std::move(text));
       },
       [request_id = call.request.request_id](const Error& error) {
-        return error_response(error, request_id);
+        return sent_wrongly(error, request_id);
       });
 }
 
