@@ -319,10 +319,15 @@ def test_a_process_at_the_root_directory_offloads_too(
     assert len(list(wrap(DataLoader(Noisy(8), batch_size=4)))) == 2
 
 
-def test_an_absent_daemon_runs_locally_and_says_why() -> None:
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_absent_daemon_runs_locally_and_says_why(workers: int) -> None:
+    def make() -> DataLoader[Any]:
+        generator = torch.Generator().manual_seed(3) if workers else None
+        return DataLoader(Noisy(8), shuffle=True, num_workers=workers, generator=generator)
+
     client = onggi.connect("http://127.0.0.1:1", token="none")
-    loader = onggi.offload(DataLoader(Noisy(8)), client=client, policy="storage")
-    assert len(list(loader)) == 8
+    loader = onggi.offload(make(), client=client, policy="storage")
+    assert epochs(loader) == epochs(make())
     assert loader.stats().site == "local"
     assert loader.stats().fallbacks
 

@@ -398,7 +398,7 @@ void Broker::take_from_zygote(Profile& profile) {
   auto message = receive_message(profile.control.get());
   if (nothing_waits(message)) return;
   if (!message || !*message) {
-    zygote_lost(profile, "its warm parent died");
+    zygote_lost(profile, "its warm parent died; the node's log says why");
     return;
   }
   Message& m = **message;

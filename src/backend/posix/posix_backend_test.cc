@@ -200,6 +200,15 @@ TEST_F(PosixFolderTest, FinishesARemovalThatACrashCutShort) {
   EXPECT_TRUE(backend_->list_folders()->empty());
 }
 
+TEST(PosixVolumeTest, TakesWhatIsNoKnownDisksForRemote) {
+  const Scratch scratch;
+  EXPECT_FALSE(scratch.open()->capabilities().remote);
+  if (::mount("ramfs", scratch.path().c_str(), "ramfs", 0, nullptr) != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  EXPECT_TRUE(scratch.open()->capabilities().remote);
+}
+
 TEST_F(PosixFolderTest, SpaceReservedButNotFilledIsGivenBack) {
   const auto staged = folder_->stage(Uuid::random(), true, 64 << 20).value();
   staged->buffer()[0] = std::byte{1};

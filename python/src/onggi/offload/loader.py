@@ -23,7 +23,7 @@ from onggi.offload.epoch import OwnGeneratorsEpoch, StreamsEpoch, make_epoch
 from onggi.offload.failures import CannotShip, TaskError
 from onggi.offload.local import LocalEpoch
 from onggi.offload.policy import Decision, Features, Forced, Policy, make_policy
-from onggi.offload.position import VERSION, Position
+from onggi.offload.position import VERSION, Position, Start
 from onggi.offload.report import Stats
 from onggi.offload.session import (
     BufferPool,
@@ -134,6 +134,7 @@ class OffloadedLoader(DataLoader[T]):
 
     def _open_epoch(self, resume: Position | None) -> Epoch:
         self._stats.epochs += 1
+        start = Start.capture(self)
         try:
             decision, shipment = self._decide()
             if decision.site == "storage":
@@ -146,6 +147,7 @@ class OffloadedLoader(DataLoader[T]):
             if self._settings.strict:
                 raise
             self.fall_back(str(error))
+            start.restore(self)  # an epoch that could not begin may have drawn its order
         return LocalEpoch(self, resume)
 
     def _note(self, site: str, reason: str, node: str) -> None:

@@ -26,14 +26,17 @@ class Start:
     def capture(cls, loader: DataLoader[Any]) -> Start:
         return cls(rng.capture(), {name: g.get_state() for name, g in _generators(loader).items()})
 
-    @contextmanager
-    def restored(self, loader: DataLoader[Any]) -> Iterator[None]:
-        """Inside, the generators are as they were; afterwards the global ones as before."""
-        now = rng.capture()
+    def restore(self, loader: DataLoader[Any]) -> None:
         rng.restore(self.states)
         for name, generator in _generators(loader).items():
             if name in self.generators:
                 generator.set_state(self.generators[name])
+
+    @contextmanager
+    def restored(self, loader: DataLoader[Any]) -> Iterator[None]:
+        """Inside, the generators are as they were; afterwards the global ones as before."""
+        now = rng.capture()
+        self.restore(loader)
         try:
             yield
         finally:
