@@ -230,7 +230,12 @@ Result<FileDescriptor> make_owner_map(int directory, std::uint32_t uid) {
 }
 
 Status build_root(const std::vector<std::string>& binds, bool keep_old) {
-  RETURN_IF_ERROR(mount_at(nullptr, "/", nullptr, kMsRec | kMsPrivate, nullptr));
+  if (auto made = mount_at(nullptr, "/", nullptr, kMsRec | kMsPrivate, nullptr); !made) {
+    if (made.error().code() != ErrorCode::invalid_argument) return made;
+    return fail(
+        ErrorCode::unsupported,
+        "the root directory is no mount point, as in a chroot: use a container, or pivot_root");
+  }
   // Cloned before the stage hides what lies below it.
   std::vector<std::pair<std::string, FileDescriptor>> hidden;
   for (const std::string& path : outermost(binds)) {
