@@ -60,7 +60,7 @@ tidy() {
 
 # Each fuzzer for some seconds, from its corpus.
 fuzz() {
-  cmake --preset fuzz -DFUZZ_SECONDS="${FUZZ_SECONDS:-10}" >/dev/null &&
+  cmake --preset fuzz -DFUZZ_SECONDS="${FUZZ_SECONDS:-5}" >/dev/null &&
     cmake --build --preset fuzz -j "$jobs" --target fuzzers &&
     ctest --test-dir build/fuzz --output-on-failure -R '_fuzz$'
 }
