@@ -7,6 +7,7 @@ import pickle
 import signal
 import socket
 import threading
+from collections.abc import Iterator
 from multiprocessing import get_context
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.queues import Queue
@@ -280,6 +281,15 @@ def _read_byte_by_byte(stream: Stream) -> None:
         pass
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """A shell starts what runs in the background with ctrl-C ignored, and Python leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_call_that_waits() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
