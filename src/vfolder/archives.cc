@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "vfolder/file_writers.h"
 #include "vfolder/tar.h"
+#include "vfolder/upload_metadata.h"
 
 namespace onggi::vfolder {
 namespace {
@@ -56,11 +57,8 @@ class Extraction final : public ExtractSession, private TarHandler {
   Result<Extracted> finish() override {
     RETURN_IF_ERROR(reader_.finish());
     RETURN_IF_ERROR(writers_.drain());
-    if (expected_ && hash_.digest() != *expected_) {
-      return fail(ErrorCode::corruption,
-                  fmt::format("the archive's checksum is xxh3={:016x}, not xxh3={:016x}: send it "
-                              "again",
-                              hash_.digest(), *expected_));
+    if (expected_) {
+      RETURN_IF_ERROR(verify_xxh3("archive", hash_.digest(), *expected_, "send it again"));
     }
     RETURN_IF_ERROR(folder_->sync());
     return extracted_;

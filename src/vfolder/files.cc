@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/encoding.h"
 #include "base/log.h"
+#include "vfolder/upload_metadata.h"
 
 namespace onggi::vfolder {
 namespace {
@@ -56,12 +57,12 @@ Status WriteSession::commit(std::size_t bytes) {
 }
 
 Result<Written> WriteSession::finish() {
-  if (options_.xxh3 && checksum_.digest() != *options_.xxh3) {
-    abandon();
-    return fail(ErrorCode::corruption,
-                fmt::format("the body's checksum is xxh3={:016x}, not xxh3={:016x}: nothing was "
-                            "written",
-                            checksum_.digest(), *options_.xxh3));
+  if (options_.xxh3) {
+    auto verified = verify_xxh3("body", checksum_.digest(), *options_.xxh3, "nothing was written");
+    if (!verified) {
+      abandon();
+      return tl::unexpected(std::move(verified).error());
+    }
   }
   Written written;
   written.created = options_.if_absent || !folder_->stat(path_);

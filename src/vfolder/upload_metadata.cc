@@ -110,4 +110,12 @@ Result<std::uint64_t> parse_xxh3(std::string_view text) {
   return fail(ErrorCode::invalid_argument, "the checksum is not xxh3=<16 hexadecimal digits>");
 }
 
+Status verify_xxh3(std::string_view what, std::uint64_t digest, std::uint64_t announced,
+                   std::string_view outcome) {
+  if (digest == announced) return {};
+  return fail(ErrorCode::corruption,
+              fmt::format("the {}'s checksum is xxh3={:016x}, not xxh3={:016x}: {}", what, digest,
+                          announced, outcome));
+}
+
 }  // namespace onggi::vfolder

@@ -27,4 +27,8 @@ Result<ChunkChecksum> parse_upload_checksum(std::string_view text);
 // "xxh3=<16 hex>", as in the header Onggi-Checksum.
 Result<std::uint64_t> parse_xxh3(std::string_view text);
 
+// Unless the digests are equal, corruption: "the `what`'s checksum is …, not …: `outcome`".
+Status verify_xxh3(std::string_view what, std::uint64_t digest, std::uint64_t announced,
+                   std::string_view outcome);
+
 }  // namespace onggi::vfolder

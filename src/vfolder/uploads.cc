@@ -13,6 +13,7 @@
 #include "base/checksum.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "vfolder/upload_metadata.h"
 
 namespace onggi::vfolder {
 namespace {
@@ -323,11 +324,7 @@ class Uploads::Session final : public AppendSession {
     } else {
       ASSIGN_OR_RETURN(digest, hash_staged(*staged_));
     }
-    if (digest == *upload_.xxh3) return {};
-    return fail(ErrorCode::corruption,
-                fmt::format("the upload's checksum is xxh3={:016x}, not xxh3={:016x}: it was "
-                            "removed",
-                            digest, *upload_.xxh3));
+    return verify_xxh3("upload", digest, *upload_.xxh3, "it was removed");
   }
 
   Result<UploadStatus> complete() {

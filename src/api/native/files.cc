@@ -85,6 +85,12 @@ http::Response written_response(const backend::RelPath& path, const vfolder::Wri
   return response;
 }
 
+Result<std::optional<std::uint64_t>> announced_xxh3(const http::Headers& headers) {
+  const auto checksum = headers.get("Onggi-Checksum");
+  if (!checksum) return std::nullopt;
+  return vfolder::parse_xxh3(*checksum);
+}
+
 // Where a checksum differs, what the client sent is not what it announced: its fault, not the
 // storage's.
 http::Response sent_wrongly(const Error& error, std::string_view request_id) {
@@ -151,9 +157,7 @@ Result<http::Intake> NativeApi::write_file(const Call& call, const vfolder::Prin
                                 .if_etag = std::move(conditions.if_etag),
                                 .if_absent = conditions.if_absent,
                                 .durable = durable};
-  if (const auto checksum = headers.get("Onggi-Checksum")) {
-    ASSIGN_OR_RETURN(options.xxh3, vfolder::parse_xxh3(*checksum));
-  }
+  ASSIGN_OR_RETURN(options.xxh3, announced_xxh3(headers));
   ASSIGN_OR_RETURN(auto session, services_.files.write(writer, vfolder, path, options));
   return take_into<vfolder::WriteSession>(
       std::move(session),
@@ -191,10 +195,7 @@ Result<http::Response> NativeApi::get_archive(const Call& call, const GetArchive
 
 Result<http::Intake> NativeApi::put_archive(const Call& call, const PutArchiveParams& params) {
   ASSIGN_OR_RETURN(const backend::RelPath path, backend::RelPath::parse(params.path));
-  std::optional<std::uint64_t> xxh3;
-  if (const auto checksum = call.request.headers.get("Onggi-Checksum")) {
-    ASSIGN_OR_RETURN(xxh3, vfolder::parse_xxh3(*checksum));
-  }
+  ASSIGN_OR_RETURN(const auto xxh3, announced_xxh3(call.request.headers));
   ASSIGN_OR_RETURN(auto session,
                    services_.archives.extract(call.caller, params.vfolder, path, xxh3));
   return take_into<vfolder::ExtractSession>(

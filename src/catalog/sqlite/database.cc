@@ -120,8 +120,8 @@ bool Statement::is_null(int column) const {
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& path,
                                                      std::chrono::milliseconds busy) {
-  // SQLite's count of its memory is a lock that all connections share. Too late does no harm.
-  sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  // SQLite's count of its memory is a lock that all connections share; only the first can say so.
+  [[maybe_unused]] static const int configured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   sqlite3* db = nullptr;
   // NOMUTEX: a connection is used by one thread at a time anyway.
   const int rc = sqlite3_open_v2(

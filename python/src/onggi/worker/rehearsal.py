@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import random
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -77,7 +78,7 @@ class Rehearsal:
             "num_workers": 1,
             "base_seed": 0,
         }
-        module = __import__(__name__, fromlist=["Pictures"])
+        module = sys.modules[__name__]
         cloudpickle.register_pickle_by_value(module)
         try:
             return Rehearsal(cloudpickle.dumps(work, protocol=5))
