@@ -13,6 +13,6 @@ if(ONGGI_TESTS)
 endif()
 
 # Libraries without a CMake package of their own become targets named after their pkg-config module.
-foreach(library IN ITEMS libxxhash libjwt libseccomp)
+foreach(library IN ITEMS libxxhash libjwt libseccomp hiredis)
   pkg_check_modules(${library} REQUIRED IMPORTED_TARGET ${library})
 endforeach()
