@@ -87,9 +87,8 @@ void Connection::begin_exchange(Head head) {
     const Error& error = route.error();
     const bool wrong_method = error.code() == ErrorCode::unsupported;
     const int status = wrong_method ? 405 : error.code() == ErrorCode::not_found ? 404 : 400;
-    Response response = problem(status, to_string(error.code()),
-                                wrong_method ? "the path has other methods" : error.message(),
-                                x.head.request.request_id);
+    Response response = refusal(status, to_string(error.code()),
+                                wrong_method ? "the path has other methods" : error.message());
     if (wrong_method) response.headers.set("Allow", error.message());
     respond(std::move(response), Where::loop);
     return;
@@ -104,6 +103,13 @@ void Connection::begin_exchange(Head head) {
   }
 }
 
+Response Connection::refusal(int status, std::string_view code, std::string_view detail) const {
+  const Request& request = exchange_->head.request;
+  const RefusalRenderer& render = core_.options.render_refusal;
+  return render ? render(request, status, detail)
+                : problem(status, code, detail, request.request_id);
+}
+
 void Connection::refuse(const Refusal& refusal) {
   core_.metrics.rejected(refusal.reason);
   Head head;
@@ -113,8 +119,7 @@ void Connection::refuse(const Refusal& refusal) {
   exchange_ = std::make_unique<Exchange>(std::move(head));
   exchange_->unread = true;
   exchange_->refused = true;
-  respond(problem(refusal.status, refusal.code, refusal.detail, exchange_->head.request.request_id),
-          Where::loop);
+  respond(this->refusal(refusal.status, refusal.code, refusal.detail), Where::loop);
 }
 
 void Connection::submit(Step work) {
@@ -135,9 +140,7 @@ void Connection::say_continue() {
 void Connection::begin_collecting() {
   if (exchange_->head.request.content_length.value_or(0) > core_.options.body_bytes_max) {
     core_.metrics.rejected("body_too_large");
-    respond(problem(413, "too_large", "the request's body is too large",
-                    exchange_->head.request.request_id),
-            Where::loop);
+    respond(refusal(413, "too_large", "the request's body is too large"), Where::loop);
     return;
   }
   say_continue();
@@ -160,16 +163,12 @@ void Connection::collect() {
     core_.metrics.bytes_received.add(step.bytes);
     if (x.body.malformed()) {
       core_.metrics.rejected("malformed");
-      respond(problem(400, "invalid_argument", "the chunked body is malformed",
-                      x.head.request.request_id),
-              Where::loop);
+      respond(refusal(400, "invalid_argument", "the chunked body is malformed"), Where::loop);
       return;
     }
     if (body.size() > core_.options.body_bytes_max) {
       core_.metrics.rejected("body_too_large");
-      respond(
-          problem(413, "too_large", "the request's body is too large", x.head.request.request_id),
-          Where::loop);
+      respond(refusal(413, "too_large", "the request's body is too large"), Where::loop);
       return;
     }
     if (step.state == IoState::ended) return end();
@@ -220,7 +219,7 @@ Response Connection::sink_response(Pumped last) {
     response = call_out(x.head.request, [&x] { return x.sink->finish(); });
   } else if (last == Pumped::malformed) {
     core_.metrics.rejected("malformed");
-    response = problem(400, "invalid_argument", "the chunked body is malformed", id);
+    response = refusal(400, "invalid_argument", "the chunked body is malformed");
   } else {
     response = problem(500, "internal", "the request failed", id);
   }

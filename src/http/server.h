@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/thread_pool.h"
@@ -20,6 +21,11 @@ struct TlsOptions {
   std::string key_file;
 };
 
+// Makes what the server itself answers to a request that reaches no handler: 400, 404, 405 (Allow
+// is added), 413. `detail` is a sentence.
+using RefusalRenderer =
+    std::function<Response(const Request& request, int status, std::string_view detail)>;
+
 struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;   // 0: any free one, see Server::port()
@@ -33,6 +39,7 @@ struct ServerOptions {
   std::chrono::seconds stall_timeout{60};   // no byte moved in a body, either way
   std::size_t handler_threads = 16;
   std::size_t stream_threads = 64;  // responses that are streams hold one each
+  RefusalRenderer render_refusal;   // none: problem details
 };
 
 // An HTTP/1.1 server (RFC 9110, 9112). Connections are asynchronous on one loop thread; handlers,

@@ -66,6 +66,25 @@ class ServerTest : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
+TEST_F(ServerTest, ItsOwnRefusalsAreRenderedAsTheOptionSays) {
+  options_.body_bytes_max = 4;
+  options_.render_refusal = [](const Request& request, int status, std::string_view) {
+    return text(request.path, status);
+  };
+  start();
+  auto c = client();
+  const auto unknown = c.ask(get("/nope"));
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(unknown.body, "/nope");
+  const auto wrong = c.ask("PUT /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_EQ(wrong.status, 405);
+  EXPECT_EQ(wrong.body, "/hello");
+  EXPECT_EQ(wrong.headers.get("Allow"), "GET");
+  const auto large = c.ask("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12345");
+  EXPECT_EQ(large.status, 413);
+  EXPECT_EQ(large.body, "/echo");
+}
+
 TEST_F(ServerTest, AnswersManyRequestsOnOneConnection) {
   start();
   auto c = client();
