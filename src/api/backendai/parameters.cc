@@ -1,0 +1,257 @@
+#include "api/backendai/parameters.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include "api/backendai/replies.h"
+#include "base/encoding.h"
+
+namespace onggi::api::backendai {
+namespace {
+
+// As Python's int() reads text: blanks around, a sign, single '_' between digits.
+std::optional<std::int64_t> number_in(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\n\r\f\v";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return std::nullopt;
+  text = text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+  if (text.starts_with('+') && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto is_digit = [&text](std::size_t at) {
+      return at < text.size() && text[at] >= '0' && text[at] <= '9';
+    };
+    if (text[i] == '_' && i > 0 && is_digit(i - 1) && is_digit(i + 1)) continue;
+    digits += text[i];
+  }
+  std::int64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [rest, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> integer_in(const boost::json::value& value) {
+  if (const auto* number = value.if_int64()) return *number;
+  if (const auto* text = value.if_string()) return number_in(*text);
+  if (const auto* real = value.if_double()) {  // int() cuts
+    constexpr double kMost = 9.0e18;
+    if (*real > -kMost && *real < kMost) return static_cast<std::int64_t>(*real);
+  }
+  if (const auto* flag = value.if_bool()) return *flag ? 1 : 0;
+  return std::nullopt;
+}
+
+// trafaret.ToBool
+std::optional<bool> flag_in(const boost::json::value& value) {
+  if (const auto* flag = value.if_bool()) return *flag;
+  if (const auto* number = value.if_int64()) {
+    if (*number == 0 || *number == 1) return *number == 1;
+    return std::nullopt;
+  }
+  if (const auto* text = value.if_string()) {
+    constexpr auto kTrue = std::to_array<std::string_view>({"t", "true", "y", "yes", "on", "1"});
+    constexpr auto kFalse = std::to_array<std::string_view>({"f", "false", "n", "no", "off", "0"});
+    std::string lower(*text);
+    for (char& c : lower) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    if (std::ranges::find(kTrue, lower) != kTrue.end()) return true;
+    if (std::ranges::find(kFalse, lower) != kFalse.end()) return false;
+  }
+  return std::nullopt;
+}
+
+Result<std::string> path_in(const boost::json::value& value) {
+  const auto* text = value.if_string();
+  if (text == nullptr) return fail(ErrorCode::invalid_argument, "cannot parse value as a path");
+  return normal_path(*text);
+}
+
+}  // namespace
+
+Parameters::Parameters(const http::Request& request) {
+  // Depth is bounded by the parser (32); bytes by the server.
+  boost::system::error_code error;
+  boost::json::value value = boost::json::parse(request.body, error);
+  if (error) {
+    broken_ = malformed_body(request.body.empty() ? "there is none" : error.message());
+  } else if (auto* object = value.if_object()) {
+    object_ = std::move(*object);
+  } else {
+    broken_ = invalid_parameters("value is not a dict");
+  }
+}
+
+const boost::json::value* Parameters::find(const char* key, bool required) {
+  known_.emplace_back(key);
+  const boost::json::value* value = object_.if_contains(key);
+  if (value == nullptr && required) wrong(key, "is required");
+  return value;
+}
+
+void Parameters::wrong(const char* key, std::string_view what) {
+  wrong_[key] = what;
+}
+
+std::string Parameters::text(const char* key) {
+  const auto* value = find(key, true);
+  if (value == nullptr) return {};
+  if (const auto* text = value->if_string(); text != nullptr && !text->empty()) {
+    return std::string(*text);
+  }
+  wrong(key, value->is_string() ? "blank value is not allowed" : "value is not a string");
+  return {};
+}
+
+std::string Parameters::text_or(const char* key, std::string_view otherwise) {
+  if (object_.contains(key)) return text(key);
+  known_.emplace_back(key);
+  return std::string(otherwise);
+}
+
+std::optional<std::string> Parameters::nullable_text(const char* key) {
+  const auto* value = find(key, true);
+  if (value == nullptr || value->is_null()) return std::nullopt;
+  if (const auto* text = value->if_string()) return std::string(*text);
+  wrong(key, "value is not a string");
+  return std::nullopt;
+}
+
+VFolderId Parameters::vfolder(const char* key) {
+  const auto* value = find(key, true);
+  if (value == nullptr) return {};
+  const auto* text = value->if_string();
+  auto id = text != nullptr
+                ? VFolderId::parse(*text)
+                : fail(ErrorCode::invalid_argument, "cannot convert value to VFolderID");
+  if (id) return *std::move(id);
+  wrong(key, id.error().message());
+  return {};
+}
+
+QuotaScopeId Parameters::quota_scope(const char* key) {
+  const auto* value = find(key, true);
+  if (value == nullptr) return {};
+  const auto* text = value->if_string();
+  auto id = text != nullptr ? QuotaScopeId::parse(*text)
+                            : fail(ErrorCode::invalid_argument, "value is not a string");
+  if (id) return *std::move(id);
+  wrong(key, id.error().message());
+  return {};
+}
+
+std::string Parameters::path(const char* key) {
+  const auto* value = find(key, true);
+  if (value == nullptr) return {};
+  auto path = path_in(*value);
+  if (path) return *std::move(path);
+  wrong(key, path.error().message());
+  return {};
+}
+
+std::vector<std::string> Parameters::path_list(const char* key, const boost::json::array& items) {
+  std::vector<std::string> paths;
+  boost::json::object errors;  // by index, as trafaret has them
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    auto path = path_in(items[i]);
+    if (path) {
+      paths.push_back(*std::move(path));
+    } else {
+      errors[std::to_string(i)] = path.error().message();
+    }
+  }
+  if (!errors.empty()) wrong_[key] = errors;
+  return paths;
+}
+
+std::vector<std::string> Parameters::paths(const char* key) {
+  const auto* value = find(key, true);
+  if (value == nullptr) return {};
+  if (const auto* items = value->if_array()) return path_list(key, *items);
+  wrong(key, "value is not a list");
+  return {};
+}
+
+std::vector<std::string> Parameters::path_or_paths(const char* key, std::size_t most) {
+  const auto* value = find(key, true);
+  if (value == nullptr) return {};
+  if (const auto* items = value->if_array()) {
+    if (items->size() <= most) return path_list(key, *items);
+    wrong(key, fmt::format("list length is greater than {}", most));
+    return {};
+  }
+  auto path = path_in(*value);
+  if (path) return {*std::move(path)};
+  wrong(key, path.error().message());
+  return {};
+}
+
+bool Parameters::flag(const char* key, bool otherwise) {
+  const auto* value = find(key, false);
+  if (value == nullptr) return otherwise;
+  const auto flag = flag_in(*value);
+  if (!flag) wrong(key, "value can't be converted to Bool");
+  return flag.value_or(otherwise);
+}
+
+std::int64_t Parameters::number(const char* key) {
+  const auto* value = find(key, true);
+  if (value == nullptr) return 0;
+  const auto number = integer_in(*value);
+  if (!number) wrong(key, "value can't be converted to int");
+  return number.value_or(0);
+}
+
+std::optional<std::int64_t> Parameters::nullable_number(const char* key) {
+  const auto* value = find(key, false);
+  if (value == nullptr || value->is_null()) return std::nullopt;
+  if (const auto* number = value->if_int64()) return *number;
+  wrong(key, "value is not int");
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> Parameters::quota(const char* key, bool required) {
+  const auto* value = find(key, required);
+  if (value == nullptr || (value->is_null() && !required)) return std::nullopt;
+  const auto* object = value->if_object();
+  if (object == nullptr) {
+    wrong(key, "value is not a dict");
+    return std::nullopt;
+  }
+  boost::json::object errors;
+  std::optional<std::int64_t> limit;
+  if (const auto* member = object->if_contains("limit_bytes")) {
+    limit = integer_in(*member);
+    if (!limit) errors["limit_bytes"] = "value can't be converted to int";
+  } else {
+    errors["limit_bytes"] = "is required";
+  }
+  for (const auto& [name, member] : *object) {
+    if (name != "limit_bytes")
+      errors[name] = fmt::format("{} is not allowed key", std::string_view(name));
+  }
+  if (!errors.empty()) wrong_[key] = errors;
+  return limit;
+}
+
+void Parameters::any(const char* key) {
+  known_.emplace_back(key);
+}
+
+std::optional<http::Response> Parameters::refusal() {
+  if (broken_) return std::move(broken_);
+  for (const auto& [key, value] : object_) {
+    if (others_allowed_ || std::ranges::find(known_, std::string_view(key)) != known_.end())
+      continue;
+    wrong_[key] = fmt::format("{} is not allowed key", std::string_view(key));
+  }
+  if (wrong_.empty()) return std::nullopt;
+  return invalid_parameters(wrong_);
+}
+
+}  // namespace onggi::api::backendai
