@@ -87,14 +87,16 @@ Parameters::Parameters(const http::Request& request) {
   }
 }
 
+Parameters::Parameters(boost::json::object object) : object_(std::move(object)) {}
+
 const boost::json::value* Parameters::find(const char* key, bool required) {
   known_.emplace_back(key);
   const boost::json::value* value = object_.if_contains(key);
-  if (value == nullptr && required) wrong(key, "is required");
+  if (value == nullptr && required) mark(key, "is required");
   return value;
 }
 
-void Parameters::wrong(const char* key, std::string_view what) {
+void Parameters::mark(const char* key, std::string_view what) {
   wrong_[key] = what;
 }
 
@@ -104,7 +106,7 @@ std::string Parameters::text(const char* key) {
   if (const auto* text = value->if_string(); text != nullptr && !text->empty()) {
     return std::string(*text);
   }
-  wrong(key, value->is_string() ? "blank value is not allowed" : "value is not a string");
+  mark(key, value->is_string() ? "blank value is not allowed" : "value is not a string");
   return {};
 }
 
@@ -115,11 +117,39 @@ std::string Parameters::text_or(const char* key, std::string_view otherwise) {
 }
 
 std::optional<std::string> Parameters::nullable_text(const char* key) {
-  const auto* value = find(key, true);
+  if (find(key, true) == nullptr) return std::nullopt;
+  return text_or_null(key);
+}
+
+std::optional<std::string> Parameters::text_or_null(const char* key) {
+  const auto* value = find(key, false);
   if (value == nullptr || value->is_null()) return std::nullopt;
   if (const auto* text = value->if_string()) return std::string(*text);
-  wrong(key, "value is not a string");
+  mark(key, "value is not a string");
   return std::nullopt;
+}
+
+std::vector<std::string> Parameters::texts(const char* key) {
+  const auto* value = find(key, true);
+  if (value == nullptr) return {};
+  std::vector<std::string> texts;
+  const auto* items = value->if_array();
+  const bool good = items != nullptr && std::ranges::all_of(*items, [&](const auto& item) {
+                      if (const auto* text = item.if_string()) texts.emplace_back(*text);
+                      return item.is_string();
+                    });
+  if (good) return texts;
+  mark(key, "value is not a list of strings");
+  return {};
+}
+
+void Parameters::exactly(const char* key, std::string_view text) {
+  const auto* value = find(key, true);
+  if (value == nullptr) return;
+  const auto* given = value->if_string();
+  if (given == nullptr || std::string_view(*given) != text) {
+    mark(key, fmt::format("value is not exactly '{}'", text));
+  }
 }
 
 VFolderId Parameters::vfolder(const char* key) {
@@ -130,7 +160,7 @@ VFolderId Parameters::vfolder(const char* key) {
                 ? VFolderId::parse(*text)
                 : fail(ErrorCode::invalid_argument, "cannot convert value to VFolderID");
   if (id) return *std::move(id);
-  wrong(key, id.error().message());
+  mark(key, id.error().message());
   return {};
 }
 
@@ -141,7 +171,7 @@ QuotaScopeId Parameters::quota_scope(const char* key) {
   auto id = text != nullptr ? QuotaScopeId::parse(*text)
                             : fail(ErrorCode::invalid_argument, "value is not a string");
   if (id) return *std::move(id);
-  wrong(key, id.error().message());
+  mark(key, id.error().message());
   return {};
 }
 
@@ -150,7 +180,7 @@ std::string Parameters::path(const char* key) {
   if (value == nullptr) return {};
   auto path = path_in(*value);
   if (path) return *std::move(path);
-  wrong(key, path.error().message());
+  mark(key, path.error().message());
   return {};
 }
 
@@ -173,7 +203,7 @@ std::vector<std::string> Parameters::paths(const char* key) {
   const auto* value = find(key, true);
   if (value == nullptr) return {};
   if (const auto* items = value->if_array()) return path_list(key, *items);
-  wrong(key, "value is not a list");
+  mark(key, "value is not a list");
   return {};
 }
 
@@ -182,12 +212,12 @@ std::vector<std::string> Parameters::path_or_paths(const char* key, std::size_t 
   if (value == nullptr) return {};
   if (const auto* items = value->if_array()) {
     if (items->size() <= most) return path_list(key, *items);
-    wrong(key, fmt::format("list length is greater than {}", most));
+    mark(key, fmt::format("list length is greater than {}", most));
     return {};
   }
   auto path = path_in(*value);
   if (path) return {*std::move(path)};
-  wrong(key, path.error().message());
+  mark(key, path.error().message());
   return {};
 }
 
@@ -195,7 +225,7 @@ bool Parameters::flag(const char* key, bool otherwise) {
   const auto* value = find(key, false);
   if (value == nullptr) return otherwise;
   const auto flag = flag_in(*value);
-  if (!flag) wrong(key, "value can't be converted to Bool");
+  if (!flag) mark(key, "value can't be converted to Bool");
   return flag.value_or(otherwise);
 }
 
@@ -203,7 +233,7 @@ std::int64_t Parameters::number(const char* key) {
   const auto* value = find(key, true);
   if (value == nullptr) return 0;
   const auto number = integer_in(*value);
-  if (!number) wrong(key, "value can't be converted to int");
+  if (!number) mark(key, "value can't be converted to int");
   return number.value_or(0);
 }
 
@@ -211,7 +241,7 @@ std::optional<std::int64_t> Parameters::nullable_number(const char* key) {
   const auto* value = find(key, false);
   if (value == nullptr || value->is_null()) return std::nullopt;
   if (const auto* number = value->if_int64()) return *number;
-  wrong(key, "value is not int");
+  mark(key, "value is not int");
   return std::nullopt;
 }
 
@@ -220,7 +250,7 @@ std::optional<std::int64_t> Parameters::quota(const char* key, bool required) {
   if (value == nullptr || (value->is_null() && !required)) return std::nullopt;
   const auto* object = value->if_object();
   if (object == nullptr) {
-    wrong(key, "value is not a dict");
+    mark(key, "value is not a dict");
     return std::nullopt;
   }
   boost::json::object errors;

@@ -24,10 +24,14 @@ namespace onggi::api::backendai {
 class Parameters {
  public:
   explicit Parameters(const http::Request& request);
+  explicit Parameters(boost::json::object object);
 
   std::string text(const char* key);
   std::string text_or(const char* key, std::string_view otherwise);
   std::optional<std::string> nullable_text(const char* key);  // the key itself is required
+  std::optional<std::string> text_or_null(const char* key);   // it may be missing, too
+  std::vector<std::string> texts(const char* key);
+  void exactly(const char* key, std::string_view text);
   VFolderId vfolder(const char* key);
   QuotaScopeId quota_scope(const char* key);
   std::string path(const char* key);  // normal, relative
@@ -42,11 +46,13 @@ class Parameters {
   void any(const char* key);  // is allowed, and ignored
   void allow_others() { others_allowed_ = true; }
 
+  // {key: message}, without keys that are not known.
+  const boost::json::object& wrong() const { return wrong_; }
   std::optional<http::Response> refusal();
 
  private:
   const boost::json::value* find(const char* key, bool required);
-  void wrong(const char* key, std::string_view what);
+  void mark(const char* key, std::string_view what);
   std::vector<std::string> path_list(const char* key, const boost::json::array& items);
 
   std::optional<http::Response> broken_;  // no JSON object at all
