@@ -1,65 +1,20 @@
 #include "redis/client.h"
 
+#include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
-#include <thread>
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <spawn.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/file_descriptor.h"
+#include "redis/test_server.h"
 
 namespace onggi::redis {
 namespace {
 
-std::uint16_t free_port() {
-  const FileDescriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  ::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), length);
-  ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &length);
-  return ntohs(address.sin_port);
-}
-
-// The real server, of the package redis-server.
 class ClientTest : public ::testing::Test {
  protected:
-  ClientTest() { start(); }
-  ~ClientTest() override { stop(); }
-
-  void start() {
-    const std::string port = std::to_string(options_.port);
-    const std::vector<const char*> words = {
-        "redis-server",  "--port", port.c_str(), "--bind",  "127.0.0.1", "--save", "",
-        "--requirepass", "secret", "--loglevel", "warning", nullptr};
-    ASSERT_EQ(::posix_spawnp(&server_, words[0], nullptr, nullptr,
-                             const_cast<char* const*>(words.data()), environ),
-              0);
-    for (int i = 0; i < 200; ++i) {
-      if (Client(options_).run(0, {"PING"})) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(25));
-    }
-    FAIL() << "redis-server does not answer";
-  }
-
-  void stop() {
-    if (server_ == 0) return;
-    ::kill(server_, SIGKILL);
-    ::waitpid(server_, nullptr, 0);
-    server_ = 0;
-  }
-
-  ClientOptions options_ = {.port = free_port(), .password = "secret"};
-  pid_t server_ = 0;
+  TestServer server_;
+  ClientOptions options_ = server_.options();
 };
 
 TEST_F(ClientTest, AnswersOfEachKindArrive) {
@@ -107,12 +62,12 @@ TEST_F(ClientTest, ATransactionAnswersInOrderOrDoesNothing) {
 TEST_F(ClientTest, AServerThatIsGoneIsUnavailableUntilItIsBack) {
   Client client(options_);
   ASSERT_TRUE(client.run(0, {"PING"}));
-  stop();
+  server_.stop();
   const auto reply = client.run(0, {"PING"});
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code(), ErrorCode::unavailable);
   EXPECT_NE(reply.error().message().find(client.address()), std::string::npos);
-  start();
+  server_.start();
   EXPECT_TRUE(client.run(0, {"PING"}));
 }
 
@@ -120,9 +75,9 @@ TEST_F(ClientTest, ASilentServerIsUnavailable) {
   options_.answer_timeout = std::chrono::milliseconds(100);
   Client client(options_);
   ASSERT_TRUE(client.run(0, {"PING"}));
-  ::kill(server_, SIGSTOP);
+  server_.signal(SIGSTOP);
   const auto reply = client.run(0, {"PING"});
-  ::kill(server_, SIGCONT);
+  server_.signal(SIGCONT);
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code(), ErrorCode::unavailable);
   EXPECT_TRUE(client.run(0, {"PING"}));
