@@ -45,8 +45,8 @@ sanitized() {
 # Address and undefined-behaviour sanitizers, and clang's analysis of locks. Not the sandbox: its limits
 # on address space and system calls leave a sanitizer no room.
 asan() {
-  sanitized asan base metrics io http backend backend_memory backend_posix backend_layers \
-    catalog_sqlite vfolder
+  sanitized asan base metrics redis io http backend backend_memory backend_posix backend_layers \
+    catalog_sqlite vfolder api_backendai
 }
 
 # The thread sanitizer, where threads meet.

@@ -44,6 +44,10 @@ struct FileInfo {
   FileKind kind = FileKind::file;
   std::uint64_t size_bytes = 0;
   UnixTime modified{};
+  // Of content and of the inode (mtime, ctime), in nanoseconds since the Unix epoch, as fine as the
+  // system keeps them.
+  std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;
   std::uint32_t mode = 0;
   std::string etag;  // changes whenever the content may have: inode, size, mtime_ns, ctime_ns
 };
@@ -71,6 +75,11 @@ struct Usage {
   std::uint64_t files = 0;
   std::uint64_t directories = 0;  // without the root
   std::uint64_t symlinks = 0;
+  // What the tree itself takes, as stat(2) counts it; 0 where the system does not say. With the
+  // files' the blocks are what du(1) shows.
+  std::uint64_t directory_bytes = 0;  // without the root
+  std::uint64_t symlink_bytes = 0;
+  std::uint64_t structure_allocated_bytes = 0;  // directories, the root too, and symlinks
 };
 
 struct Space {

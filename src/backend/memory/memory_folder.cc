@@ -47,9 +47,13 @@ class LockedTree {
   }
 
   FileInfo new_info(FileKind kind, std::uint64_t size) {
+    const UnixTime now = tree_.clock.now();
+    const std::int64_t now_ns = std::chrono::nanoseconds(now.time_since_epoch()).count();
     return {.kind = kind,
             .size_bytes = size,
-            .modified = tree_.clock.now(),
+            .modified = now,
+            .modified_ns = now_ns,
+            .changed_ns = now_ns,
             .mode = kind == FileKind::directory ? 0775U : 0644U,
             .etag = fmt::format("m{:x}", ++tree_.version)};
   }

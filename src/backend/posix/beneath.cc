@@ -31,16 +31,17 @@ FileKind kind_of(std::uint32_t mode) {
   }
 }
 
+std::int64_t nanoseconds(const timespec& t) {
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
 // Listings make one for each entry: by hand it takes a fifth of what formatting does.
 std::string etag_of(const struct stat& s) {
-  const auto nanoseconds = [](const timespec& t) {
-    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U +
-           static_cast<std::uint64_t>(t.tv_nsec);
-  };
   std::array<char, 4 * 17> text{};
   char* end = text.data();
   for (const std::uint64_t part : {std::uint64_t{s.st_ino}, static_cast<std::uint64_t>(s.st_size),
-                                   nanoseconds(s.st_mtim), nanoseconds(s.st_ctim)}) {
+                                   static_cast<std::uint64_t>(nanoseconds(s.st_mtim)),
+                                   static_cast<std::uint64_t>(nanoseconds(s.st_ctim))}) {
     end = std::to_chars(end, text.data() + text.size(), part, 16).ptr;
     *end++ = '-';
   }
@@ -53,6 +54,8 @@ FileInfo info_from(const struct stat& s) {
       .kind = kind_of(s.st_mode),
       .size_bytes = static_cast<std::uint64_t>(s.st_size),
       .modified = UnixTime(milliseconds(s.st_mtim.tv_sec * 1000 + s.st_mtim.tv_nsec / 1'000'000)),
+      .modified_ns = nanoseconds(s.st_mtim),
+      .changed_ns = nanoseconds(s.st_ctim),
       .mode = s.st_mode & 07777U,
       .etag = etag_of(s)};
 }

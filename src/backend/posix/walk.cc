@@ -159,8 +159,19 @@ class Lister {
   ListPage page_;
 };
 
+std::uint64_t allocated(const struct stat& s) {
+  return static_cast<std::uint64_t>(s.st_blocks) * 512;
+}
+
 class Counter {
  public:
+  Status count_root(int root) {
+    struct stat s{};
+    if (::fstat(root, &s) != 0) return fail_errno("stat");
+    usage_.structure_allocated_bytes += allocated(s);
+    return {};
+  }
+
   Status visit(int directory, std::size_t depth) {
     if (depth > kDepthMax) {
       return fail(ErrorCode::too_large,
@@ -175,6 +186,8 @@ class Counter {
       }
       if (S_ISDIR(s.st_mode)) {
         ++usage_.directories;
+        usage_.directory_bytes += static_cast<std::uint64_t>(s.st_size);
+        usage_.structure_allocated_bytes += allocated(s);
         auto below = enter(directory, name.text);
         if (!below && is_gone(below.error())) continue;
         if (!below) return tl::unexpected(std::move(below).error());
@@ -192,12 +205,14 @@ class Counter {
   void count(const struct stat& s) {
     if (S_ISLNK(s.st_mode)) {
       ++usage_.symlinks;
+      usage_.symlink_bytes += static_cast<std::uint64_t>(s.st_size);
+      usage_.structure_allocated_bytes += allocated(s);
       return;
     }
     ++usage_.files;
     if (s.st_nlink > 1 && !seen_.emplace(s.st_dev, s.st_ino).second) return;
     usage_.size_bytes += static_cast<std::uint64_t>(s.st_size);
-    usage_.allocated_bytes += static_cast<std::uint64_t>(s.st_blocks) * 512;
+    usage_.allocated_bytes += allocated(s);
   }
 
   Usage usage_;
@@ -216,6 +231,7 @@ Result<ListPage> list_directory(int root, const RelPath& path, const ListOptions
 
 Result<Usage> count_usage(int root) {
   Counter counter;
+  RETURN_IF_ERROR(counter.count_root(root));
   RETURN_IF_ERROR(counter.visit(root, 0));
   return counter.usage();
 }
