@@ -46,6 +46,13 @@ Reply to_reply(const redisReply& raw) {
   return reply;
 }
 
+// What the server would not do. It answers, but not yet: while it reads its data, or when a script
+// keeps it busy.
+Error refusal(const std::string& text) {
+  const bool later = text.starts_with("LOADING") || text.starts_with("BUSY");
+  return {later ? ErrorCode::unavailable : ErrorCode::internal, text};
+}
+
 }  // namespace
 
 class Client::Connection {
@@ -135,39 +142,37 @@ void Client::give_back(int database, std::unique_ptr<Connection> connection) {
   if (idle.size() < options_.idle_max) idle.push_back(std::move(connection));
 }
 
+Result<std::vector<Reply>> Client::exchange(int database, const std::vector<Command>& commands) {
+  ASSIGN_OR_RETURN(auto connection, take(database));
+  ASSIGN_OR_RETURN(auto replies, connection->exchange(commands));
+  give_back(database, std::move(connection));
+  return replies;
+}
+
+Error Client::in_context(Error error) const {
+  return std::move(error).with(fmt::format("Redis at {}", address()));
+}
+
 Result<Reply> Client::run(int database, const Command& command) {
-  const auto context = [this] { return fmt::format("Redis at {}", address()); };
-  auto connection = take(database);
-  if (!connection) return tl::unexpected(std::move(connection).error().with(context()));
-  auto replies = (*connection)->exchange({command});
-  if (!replies) return tl::unexpected(std::move(replies).error().with(context()));
-  give_back(database, *std::move(connection));
+  auto replies = exchange(database, {command});
+  if (!replies) return tl::unexpected(in_context(std::move(replies).error()));
   Reply& reply = replies->front();
   if (reply.kind != Reply::Kind::error) return std::move(reply);
-  // It answers, but not yet: while it reads its data, or when a script keeps it busy.
-  const bool later = reply.text.starts_with("LOADING") || reply.text.starts_with("BUSY");
-  return tl::unexpected(
-      Error(later ? ErrorCode::unavailable : ErrorCode::internal, reply.text).with(context()));
+  return tl::unexpected(in_context(refusal(reply.text)));
 }
 
 Result<std::vector<Reply>> Client::transact(int database, const std::vector<Command>& commands) {
   std::vector<Command> framed = {{"MULTI"}};
   framed.insert(framed.end(), commands.begin(), commands.end());
   framed.push_back({"EXEC"});
-  const auto context = [this] { return fmt::format("Redis at {}", address()); };
-  auto connection = take(database);
-  if (!connection) return tl::unexpected(std::move(connection).error().with(context()));
-  auto replies = (*connection)->exchange(framed);
-  if (!replies) return tl::unexpected(std::move(replies).error().with(context()));
-  give_back(database, *std::move(connection));
+  auto replies = exchange(database, framed);
+  if (!replies) return tl::unexpected(in_context(std::move(replies).error()));
   Reply& executed = replies->back();
   if (executed.kind == Reply::Kind::list) return std::move(executed.list);
   // Nothing was done: a command was refused when it was queued, and that answer says why.
   const auto refused = std::ranges::find(*replies, Reply::Kind::error, &Reply::kind);
-  const std::string why = refused == replies->end() ? "EXEC was not run" : refused->text;
-  const bool later = why.starts_with("LOADING") || why.starts_with("BUSY");
   return tl::unexpected(
-      Error(later ? ErrorCode::unavailable : ErrorCode::internal, why).with(context()));
+      in_context(refusal(refused == replies->end() ? "EXEC was not run" : refused->text)));
 }
 
 }  // namespace onggi::redis

@@ -57,6 +57,10 @@ class Client {
  private:
   class Connection;
   Result<std::unique_ptr<Connection>> take(int database) EXCLUDES_LOCK(mutex_);
+  // Whatever the answers are.
+  Result<std::vector<Reply>> exchange(int database, const std::vector<Command>& commands)
+      EXCLUDES_LOCK(mutex_);
+  Error in_context(Error error) const;
   void give_back(int database, std::unique_ptr<Connection> connection) EXCLUDES_LOCK(mutex_);
 
   const ClientOptions options_;
