@@ -2,15 +2,14 @@
 
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <memory>
 #include <unordered_map>
 
 #include <fmt/format.h>
-#include <jwt.h>
 
 #include "base/mutex.h"
 #include "base/random.h"
+#include "jwt/jwt.h"
 
 namespace onggi::vfolder {
 namespace {
@@ -21,15 +20,6 @@ constexpr std::size_t kTokenSizeMax = 16384;  // a path of 4,096 bytes, each esc
 constexpr std::size_t kVerifiedMax = 4096;
 constexpr std::size_t kVerifiedSizeMax = 1024;
 constexpr std::chrono::seconds kExpiryMax{7 * 24 * 3600};
-
-struct FreeJwt {
-  void operator()(jwt_t* jwt) const { jwt_free(jwt); }
-};
-using Jwt = std::unique_ptr<jwt_t, FreeJwt>;
-
-struct FreeText {
-  void operator()(char* text) const { std::free(text); }  // what libjwt's manual asks for
-};
 
 tl::unexpected<Error> refuse() {
   return fail(ErrorCode::unauthenticated,
@@ -45,11 +35,6 @@ std::optional<std::string> text_claim(jwt_t* jwt, const char* name) {
   const char* value = jwt_get_grant(jwt, name);
   if (value == nullptr) return std::nullopt;
   return std::string(value);
-}
-
-const unsigned char* as_key(const std::string& secret) {
-  // libjwt wants unsigned bytes; a cast is the only way there.
-  return reinterpret_cast<const unsigned char*>(secret.data());
 }
 
 std::optional<Uuid> uuid_claim(jwt_t* jwt, const char* name) {
@@ -155,13 +140,10 @@ Result<NewTransferToken> TransferTokens::issue(const Principal& caller,
                 .tenant = caller.tenant,
                 .id = Uuid::random(),
                 .expires = expires};
-  jwt_t* raw = nullptr;
-  if (jwt_new(&raw) != 0) return fail(ErrorCode::internal, "cannot make a token");
-  const Jwt jwt(raw);
+  ASSIGN_OR_RETURN(const jwt::Token token, jwt::make(secret_));
+  jwt_t* const raw = token.get();
   const std::string operation(to_text(request.operation));
-  bool good =
-      jwt_set_alg(raw, JWT_ALG_HS256, as_key(secret_), static_cast<int>(secret_.size())) == 0;
-  good = good && jwt_add_grant(raw, "op", operation.c_str()) == 0;
+  bool good = jwt_add_grant(raw, "op", operation.c_str()) == 0;
   good = good && jwt_add_grant(raw, "vfl", request.vfolder.to_string().c_str()) == 0;
   good = good && jwt_add_grant(raw, "pth", request.path.text().c_str()) == 0;
   good = good && jwt_add_grant(raw, "ten", caller.tenant.to_string().c_str()) == 0;
@@ -171,9 +153,8 @@ Result<NewTransferToken> TransferTokens::issue(const Principal& caller,
     // As text: a JSON number loses precision in other people's parsers.
     good = good && jwt_add_grant(raw, "siz", std::to_string(*request.size_bytes).c_str()) == 0;
   }
-  const std::unique_ptr<char, FreeText> text(good ? jwt_encode_str(raw) : nullptr);
-  if (!text) return fail(ErrorCode::internal, "cannot make a token");
-  made.token = text.get();
+  if (!good) return fail(ErrorCode::internal, "cannot make a token");
+  ASSIGN_OR_RETURN(made.token, jwt::encode(token));
   return made;
 }
 
@@ -181,13 +162,9 @@ std::optional<TransferGrant> TransferTokens::decode(std::string_view token) cons
   if (token.empty() || token.size() > kTokenSizeMax || token.find('\0') != std::string_view::npos) {
     return std::nullopt;
   }
-  jwt_t* raw = nullptr;
-  const int rc = jwt_decode(&raw, std::string(token).c_str(), as_key(secret_),
-                            static_cast<int>(secret_.size()));
-  const Jwt jwt(rc == 0 ? raw : nullptr);
-  // An unsigned token decodes only without a key, but the algorithm is ours to insist on.
-  if (!jwt || jwt_get_alg(raw) != JWT_ALG_HS256) return std::nullopt;
-  return read_claims(raw);
+  const jwt::Token verified = jwt::verify(std::string(token), secret_);
+  if (!verified) return std::nullopt;
+  return read_claims(verified.get());
 }
 
 Result<TransferGrant> TransferTokens::verify(std::string_view token,

@@ -1,42 +1,30 @@
 #include "api/backendai/tokens.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
-#include <jwt.h>
 
 #include "api/backendai/parameters.h"
+#include "jwt/jwt.h"
 
 namespace onggi::api::backendai {
 namespace {
 
 constexpr std::size_t kTokenBytesMax = 64 << 10;  // the head of a request takes no more
 
-struct FreeJwt {
-  void operator()(jwt_t* jwt) const { jwt_free(jwt); }
-};
-using Jwt = std::unique_ptr<jwt_t, FreeJwt>;
-
-struct FreeText {
-  void operator()(char* text) const { std::free(text); }  // what libjwt's manual asks for
-};
-using Text = std::unique_ptr<char, FreeText>;
-
 tl::unexpected<Error> refuse(std::string_view why) {
   return fail(ErrorCode::unauthenticated, std::string(why));
 }
 
-// libjwt wants unsigned bytes; a cast is the only way there. No key: the signature is not looked
-// at.
-Jwt decode_with(const std::string& token, const std::string* secret) {
-  jwt_t* raw = nullptr;
-  const auto* key =
-      secret == nullptr ? nullptr : reinterpret_cast<const unsigned char*>(secret->data());
-  const int size = secret == nullptr ? 0 : static_cast<int>(secret->size());
-  return Jwt(jwt_decode(&raw, token.c_str(), key, size) == 0 ? raw : nullptr);
+std::string_view why_not_verified(const std::string& text) {
+  const jwt::Token token = jwt::decode_unverified(text);
+  if (!token) return "Invalid token";
+  const char* const algorithm = jwt_get_header(token.get(), "alg");
+  if (algorithm == nullptr) return "Algorithm not specified";
+  if (std::string_view(algorithm) != "HS256") return "The specified alg value is not allowed";
+  return "Signature verification failed";
 }
 
 Status check_times(const boost::json::object& claims, std::int64_t now) {
@@ -77,6 +65,15 @@ TokenReading<Grant> read_claims(Result<boost::json::object> claims, Read read) {
   return reading;
 }
 
+// What a token for one file says, whichever way it goes.
+template <typename Grant>
+void read_file(Parameters& claims, std::string_view operation, Grant& grant) {
+  claims.exactly("op", operation);
+  grant.volume = claims.text("volume");
+  grant.vfolder = claims.vfolder("vfid");
+  grant.path = claims.text("relpath");
+}
+
 boost::json::value or_null(const std::optional<std::string>& text) {
   return text ? boost::json::value(*text) : boost::json::value();
 }
@@ -89,20 +86,12 @@ Tokens::Tokens(std::string secret, std::chrono::seconds lifetime, Clock& clock)
 Result<std::string> Tokens::encode(boost::json::object claims) const {
   const auto now = std::chrono::floor<std::chrono::seconds>(clock_.now());
   claims["exp"] = (now + lifetime_).time_since_epoch().count();
-  jwt_t* raw = nullptr;
-  if (jwt_new(&raw) != 0) return fail(ErrorCode::resource_exhausted, "no memory for a token");
-  const Jwt jwt(raw);
-  const auto* key = reinterpret_cast<const unsigned char*>(secret_.data());
-  if (jwt_set_alg(raw, JWT_ALG_HS256, key, static_cast<int>(secret_.size())) != 0) {
-    return fail(ErrorCode::internal, "the secret of storage-proxy.secret makes no key");
-  }
+  ASSIGN_OR_RETURN(const jwt::Token token, jwt::make(secret_));
   // Its parser takes no NUL in a text.
-  if (jwt_add_grants_json(raw, boost::json::serialize(claims).c_str()) != 0) {
+  if (jwt_add_grants_json(token.get(), boost::json::serialize(claims).c_str()) != 0) {
     return fail(ErrorCode::invalid_argument, "a token can carry no NUL");
   }
-  const Text text(jwt_encode_str(raw));
-  if (!text) return fail(ErrorCode::internal, "cannot sign a token");
-  return std::string(text.get());
+  return jwt::encode(token);
 }
 
 Result<std::string> Tokens::issue(const DownloadGrant& grant) const {
@@ -139,17 +128,9 @@ Result<boost::json::object> Tokens::decode(std::string_view token) const {
       std::ranges::count(text, '.') != 2) {
     return refuse("Not enough segments");
   }
-  const Jwt jwt = decode_with(text, &secret_);
-  // Without a key an unsigned token decodes, too: it tells which of the two is wrong.
-  const Jwt unverified = jwt ? nullptr : decode_with(text, nullptr);
-  jwt_t* const shown = jwt ? jwt.get() : unverified.get();
-  if (shown == nullptr) return refuse("Invalid token");
-  const char* const algorithm = jwt_get_header(shown, "alg");
-  if (algorithm == nullptr) return refuse("Algorithm not specified");
-  if (std::string_view(algorithm) != "HS256")
-    return refuse("The specified alg value is not allowed");
-  if (!jwt) return refuse("Signature verification failed");
-  const Text claims(jwt_get_grants_json(jwt.get(), nullptr));
+  const jwt::Token verified = jwt::verify(text, secret_);
+  if (!verified) return refuse(why_not_verified(text));
+  const jwt::Text claims(jwt_get_grants_json(verified.get(), nullptr));
   boost::system::error_code error;
   const boost::json::value value = boost::json::parse(claims ? claims.get() : "", error);
   const boost::json::object* object = error ? nullptr : value.if_object();
@@ -162,10 +143,7 @@ Result<boost::json::object> Tokens::decode(std::string_view token) const {
 TokenReading<DownloadGrant> Tokens::read_download(std::string_view token) const {
   return read_claims<DownloadGrant>(decode(token), [](Parameters& claims) {
     DownloadGrant grant;
-    claims.exactly("op", "download");
-    grant.volume = claims.text("volume");
-    grant.vfolder = claims.vfolder("vfid");
-    grant.path = claims.text("relpath");
+    read_file(claims, "download", grant);
     grant.archive = claims.flag("archive", false);
     grant.unmanaged_path = claims.text_or_null("unmanaged_path");
     return grant;
@@ -175,10 +153,7 @@ TokenReading<DownloadGrant> Tokens::read_download(std::string_view token) const 
 TokenReading<UploadGrant> Tokens::read_upload(std::string_view token) const {
   return read_claims<UploadGrant>(decode(token), [](Parameters& claims) {
     UploadGrant grant;
-    claims.exactly("op", "upload");
-    grant.volume = claims.text("volume");
-    grant.vfolder = claims.vfolder("vfid");
-    grant.path = claims.text("relpath");
+    read_file(claims, "upload", grant);
     grant.session = claims.text("session");
     grant.size_bytes = claims.number("size");
     return grant;
