@@ -26,6 +26,12 @@ Result<std::string> percent_decode(std::string_view text, bool plus_is_space = f
 // Percent-encodes everything but unreserved characters and, when `keep_slash`, '/'.
 std::string percent_encode(std::string_view text, bool keep_slash = false);
 
+// ASCII letters in lower case, whatever the locale; other bytes as they are.
+constexpr char ascii_lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+std::string ascii_lower(std::string_view text);
+
 // True for well-formed UTF-8 (no surrogates, no overlong forms).
 bool is_utf8(std::string_view text);
 

@@ -34,6 +34,10 @@ TEST(Base64Test, RefusesWhatIsNotCanonical) {
   }
 }
 
+TEST(AsciiLowerTest, ChangesLettersOfAsciiAlone) {
+  EXPECT_EQ(ascii_lower("AZaz09[@`{\xC3\x89"s), "azaz09[@`{\xC3\x89");
+}
+
 TEST(HexTest, RoundTripsAndRefusesOtherCharacters) {
   EXPECT_EQ(hex_encode(as_bytes("\x00\xff\x10"s)), "00ff10");
   EXPECT_EQ(hex_decode("00FF10").value(), "\x00\xff\x10"s);

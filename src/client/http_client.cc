@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cctype>
 #include <cstring>
 
 #include <curl/curl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/encoding.h"
 #include "base/mutex.h"
 
 namespace onggi::client {
@@ -66,8 +66,7 @@ std::size_t on_header(const char* data, std::size_t, std::size_t size, void* use
   if (line.empty()) exchange.head_seen = status_of(exchange.easy) >= 200;
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return size;
-  std::string name(line.substr(0, colon));
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string name = ascii_lower(line.substr(0, colon));
   std::string_view value = line.substr(colon + 1);
   while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
   exchange.response.headers.emplace_back(std::move(name), value);

@@ -13,9 +13,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include "daemon/toml.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX wants it declared so
 
@@ -89,12 +87,6 @@ bool allowed(const Setting& setting, const Field& field) {
            std::ranges::find(setting.values, **text) != setting.values.end();
   }
   return true;
-}
-
-std::string shown(const toml::node& node) {
-  std::ostringstream out;
-  node.visit([&](const auto& value) { out << value; });
-  return out.str();
 }
 
 // One overload for each type of setting; false when the node is of another.

@@ -8,14 +8,12 @@
 #include <fstream>
 #include <iterator>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
 
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include "base/encoding.h"
+#include "daemon/toml.h"
 
 namespace onggi::daemon {
 namespace {
@@ -25,10 +23,7 @@ std::optional<std::pair<double, std::string>> split_unit(std::string_view text) 
   double value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || !(value >= 0)) return std::nullopt;
-  std::string unit(rest, text.data() + text.size());
-  for (char& c : unit) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
+  std::string unit = ascii_lower({rest, text.data() + text.size()});
   std::erase(unit, ' ');
   return std::pair(value, unit);
 }
@@ -111,8 +106,9 @@ class Section {
     const toml::node* node = find(key);
     if (node == nullptr) return otherwise;
     const auto value = node->value_exact<std::int64_t>();
-    if (!value || *value < 0) wrong(key, "must be a whole number from 0");
-    return value && *value >= 0 ? static_cast<std::uint64_t>(*value) : otherwise;
+    if (value && *value >= 0) return static_cast<std::uint64_t>(*value);
+    wrong(key, "must be a whole number from 0");
+    return otherwise;
   }
 
   // "host:port", or {host, port}.
@@ -266,10 +262,8 @@ void read_etcd(Section section, const Environment& environment, StorageProxyConf
 
 // A vendor's key as text; its backend knows what it means.
 std::string option_text(const toml::node& node) {
-  if (const auto text = node.value_exact<std::string>()) return *text;
-  std::ostringstream out;
-  node.visit([&out](const auto& value) { out << value; });
-  return out.str();
+  const auto text = node.value_exact<std::string>();
+  return text ? *text : shown(node);
 }
 
 void read_volumes(Section section, const std::string& file, StorageProxyConfig& config) {
@@ -303,7 +297,7 @@ std::optional<std::uint64_t> parse_binary_size(std::string_view text) {
   if (!split) return std::nullopt;
   std::string unit = split->second;
   for (const std::string_view tail : {"ib", "b"}) {  // "100GiB" is "100g"
-    if (unit.size() > tail.size() - 1 && unit.ends_with(tail)) {
+    if (unit.ends_with(tail)) {
       unit.resize(unit.size() - tail.size());
       break;
     }

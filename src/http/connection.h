@@ -86,7 +86,7 @@ class Connection final : public Watcher {
   void pump();
   Pumped pump_once();
   Response sink_response(Pumped last);
-  Response refusal(int status, std::string_view code, std::string_view detail) const;
+  Response render_refusal(int status, std::string_view code, std::string_view detail) const;
   void say_continue();
   void respond(Response response, Where where);
   void flush_on_loop() { flush(Where::loop); }

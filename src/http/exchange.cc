@@ -87,8 +87,9 @@ void Connection::begin_exchange(Head head) {
     const Error& error = route.error();
     const bool wrong_method = error.code() == ErrorCode::unsupported;
     const int status = wrong_method ? 405 : error.code() == ErrorCode::not_found ? 404 : 400;
-    Response response = refusal(status, to_string(error.code()),
-                                wrong_method ? "the path has other methods" : error.message());
+    Response response =
+        render_refusal(status, to_string(error.code()),
+                       wrong_method ? "the path has other methods" : error.message());
     if (wrong_method) response.headers.set("Allow", error.message());
     respond(std::move(response), Where::loop);
     return;
@@ -103,7 +104,8 @@ void Connection::begin_exchange(Head head) {
   }
 }
 
-Response Connection::refusal(int status, std::string_view code, std::string_view detail) const {
+Response Connection::render_refusal(int status, std::string_view code,
+                                    std::string_view detail) const {
   const Request& request = exchange_->head.request;
   const RefusalRenderer& render = core_.options.render_refusal;
   return render ? render(request, status, detail)
@@ -119,7 +121,7 @@ void Connection::refuse(const Refusal& refusal) {
   exchange_ = std::make_unique<Exchange>(std::move(head));
   exchange_->unread = true;
   exchange_->refused = true;
-  respond(this->refusal(refusal.status, refusal.code, refusal.detail), Where::loop);
+  respond(render_refusal(refusal.status, refusal.code, refusal.detail), Where::loop);
 }
 
 void Connection::submit(Step work) {
@@ -140,7 +142,7 @@ void Connection::say_continue() {
 void Connection::begin_collecting() {
   if (exchange_->head.request.content_length.value_or(0) > core_.options.body_bytes_max) {
     core_.metrics.rejected("body_too_large");
-    respond(refusal(413, "too_large", "the request's body is too large"), Where::loop);
+    respond(render_refusal(413, "too_large", "the request's body is too large"), Where::loop);
     return;
   }
   say_continue();
@@ -163,12 +165,13 @@ void Connection::collect() {
     core_.metrics.bytes_received.add(step.bytes);
     if (x.body.malformed()) {
       core_.metrics.rejected("malformed");
-      respond(refusal(400, "invalid_argument", "the chunked body is malformed"), Where::loop);
+      respond(render_refusal(400, "invalid_argument", "the chunked body is malformed"),
+              Where::loop);
       return;
     }
     if (body.size() > core_.options.body_bytes_max) {
       core_.metrics.rejected("body_too_large");
-      respond(refusal(413, "too_large", "the request's body is too large"), Where::loop);
+      respond(render_refusal(413, "too_large", "the request's body is too large"), Where::loop);
       return;
     }
     if (step.state == IoState::ended) return end();
@@ -219,7 +222,7 @@ Response Connection::sink_response(Pumped last) {
     response = call_out(x.head.request, [&x] { return x.sink->finish(); });
   } else if (last == Pumped::malformed) {
     core_.metrics.rejected("malformed");
-    response = refusal(400, "invalid_argument", "the chunked body is malformed");
+    response = render_refusal(400, "invalid_argument", "the chunked body is malformed");
   } else {
     response = problem(500, "internal", "the request failed", id);
   }

@@ -21,8 +21,8 @@ struct TlsOptions {
   std::string key_file;
 };
 
-// Makes what the server itself answers to a request that reaches no handler: 400, 404, 405 (Allow
-// is added), 413. `detail` is a sentence.
+// Makes what the server itself answers to a request it refuses: 404, 405 (Allow is added), 413,
+// 431, 400 and the like; not that it is busy or stopping. `detail` is a sentence.
 using RefusalRenderer =
     std::function<Response(const Request& request, int status, std::string_view detail)>;
 

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/encoding.h"
+
 namespace onggi::api::backendai {
 namespace {
 
@@ -31,14 +33,6 @@ tl::unexpected<Error> no_uuid() {
   return fail(ErrorCode::invalid_argument, "cannot convert value to UUID");
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return out;
-}
-
 std::vector<std::string_view> segments(std::string_view path) {
   std::vector<std::string_view> out;
   while (!path.empty()) {
@@ -59,7 +53,7 @@ Result<QuotaScopeId> QuotaScopeId::parse(std::string_view text) {
                 fmt::format("does not match pattern {}", kScopePattern));
   }
   QuotaScopeId scope;
-  scope.type = lower(text.substr(0, colon));
+  scope.type = ascii_lower(text.substr(0, colon));
   if (scope.type != "user" && scope.type != "project") {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("Invalid quota scope type: '{}'", text.substr(0, colon)));

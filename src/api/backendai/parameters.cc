@@ -56,10 +56,7 @@ std::optional<bool> flag_in(const boost::json::value& value) {
   if (const auto* text = value.if_string()) {
     constexpr auto kTrue = std::to_array<std::string_view>({"t", "true", "y", "yes", "on", "1"});
     constexpr auto kFalse = std::to_array<std::string_view>({"f", "false", "n", "no", "off", "0"});
-    std::string lower(*text);
-    for (char& c : lower) {
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
+    const std::string lower = ascii_lower(*text);
     if (std::ranges::find(kTrue, lower) != kTrue.end()) return true;
     if (std::ranges::find(kFalse, lower) != kFalse.end()) return false;
   }
@@ -98,6 +95,13 @@ const boost::json::value* Parameters::find(const char* key, bool required) {
 
 void Parameters::mark(const char* key, std::string_view what) {
   wrong_[key] = what;
+}
+
+template <typename T>
+T Parameters::value_or_mark(const char* key, Result<T> value) {
+  if (value) return *std::move(value);
+  mark(key, value.error().message());
+  return {};
 }
 
 std::string Parameters::text(const char* key) {
@@ -156,11 +160,8 @@ VFolderId Parameters::vfolder(const char* key) {
   const auto* value = find(key, true);
   if (value == nullptr) return {};
   const auto* text = value->if_string();
-  auto id = text != nullptr
-                ? VFolderId::parse(*text)
-                : fail(ErrorCode::invalid_argument, "cannot convert value to VFolderID");
-  if (id) return *std::move(id);
-  mark(key, id.error().message());
+  if (text != nullptr) return value_or_mark(key, VFolderId::parse(*text));
+  mark(key, "cannot convert value to VFolderID");
   return {};
 }
 
@@ -168,20 +169,15 @@ QuotaScopeId Parameters::quota_scope(const char* key) {
   const auto* value = find(key, true);
   if (value == nullptr) return {};
   const auto* text = value->if_string();
-  auto id = text != nullptr ? QuotaScopeId::parse(*text)
-                            : fail(ErrorCode::invalid_argument, "value is not a string");
-  if (id) return *std::move(id);
-  mark(key, id.error().message());
+  if (text != nullptr) return value_or_mark(key, QuotaScopeId::parse(*text));
+  mark(key, "value is not a string");
   return {};
 }
 
 std::string Parameters::path(const char* key) {
   const auto* value = find(key, true);
   if (value == nullptr) return {};
-  auto path = path_in(*value);
-  if (path) return *std::move(path);
-  mark(key, path.error().message());
-  return {};
+  return value_or_mark(key, path_in(*value));
 }
 
 std::vector<std::string> Parameters::path_list(const char* key, const boost::json::array& items) {
@@ -253,33 +249,28 @@ std::optional<std::int64_t> Parameters::quota(const char* key, bool required) {
     mark(key, "value is not a dict");
     return std::nullopt;
   }
-  boost::json::object errors;
-  std::optional<std::int64_t> limit;
-  if (const auto* member = object->if_contains("limit_bytes")) {
-    limit = integer_in(*member);
-    if (!limit) errors["limit_bytes"] = "value can't be converted to int";
-  } else {
-    errors["limit_bytes"] = "is required";
-  }
-  for (const auto& [name, member] : *object) {
-    if (name != "limit_bytes")
-      errors[name] = fmt::format("{} is not allowed key", std::string_view(name));
-  }
-  if (!errors.empty()) wrong_[key] = errors;
-  return limit;
+  Parameters options(*object);
+  const std::int64_t limit = options.number("limit_bytes");
+  options.mark_others();
+  if (options.wrong_.empty()) return limit;
+  wrong_[key] = options.wrong_;
+  return std::nullopt;
 }
 
 void Parameters::any(const char* key) {
   known_.emplace_back(key);
 }
 
-std::optional<http::Response> Parameters::refusal() {
-  if (broken_) return std::move(broken_);
+void Parameters::mark_others() {
   for (const auto& [key, value] : object_) {
-    if (others_allowed_ || std::ranges::find(known_, std::string_view(key)) != known_.end())
-      continue;
+    if (std::ranges::find(known_, std::string_view(key)) != known_.end()) continue;
     wrong_[key] = fmt::format("{} is not allowed key", std::string_view(key));
   }
+}
+
+std::optional<http::Response> Parameters::refusal() {
+  if (broken_) return std::move(broken_);
+  if (!others_allowed_) mark_others();
   if (wrong_.empty()) return std::nullopt;
   return invalid_parameters(wrong_);
 }

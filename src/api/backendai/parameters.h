@@ -10,6 +10,7 @@
 #include <boost/json/value.hpp>
 
 #include "api/backendai/identifiers.h"
+#include "base/result.h"
 #include "http/message.h"
 
 namespace onggi::api::backendai {
@@ -53,6 +54,9 @@ class Parameters {
  private:
   const boost::json::value* find(const char* key, bool required);
   void mark(const char* key, std::string_view what);
+  void mark_others();
+  template <typename T>
+  T value_or_mark(const char* key, Result<T> value);
   std::vector<std::string> path_list(const char* key, const boost::json::array& items);
 
   std::optional<http::Response> broken_;  // no JSON object at all

@@ -1,5 +1,6 @@
 #include "api/backendai/python_json.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -42,13 +43,8 @@ void append_text(std::string& out, std::string_view text) {
     if (i < kShort.size()) {
       out += '\\';
       out += kShort[i + 1];
-    } else if (code < 0x20 || code >= 0x7F) {
-      // DEL is printed as it is by Python, too.
-      if (code == 0x7F) {
-        out += '\x7F';
-      } else {
-        append_escaped(out, code);
-      }
+    } else if (code < 0x20 || code > 0x7F) {
+      append_escaped(out, code);
     } else {
       out += static_cast<char>(code);
     }

@@ -14,20 +14,13 @@ constexpr int kDatabase = 8;
 constexpr const char* kOffsetSeconds = "86400";
 constexpr const char* kLeaseSeconds = "30";
 
-// KEYS: offset, lease. ARGV: bytes, holder, seconds of the offset, seconds of the lease. Whoever
-// does not hold the lease any more moves nothing.
+// KEYS: offset, lease. ARGV: bytes, holder, seconds of the offset, seconds of the lease (0 ends
+// it). Whoever does not hold the lease any more moves nothing.
 constexpr const char* kAdvance = R"(
 if redis.call('GET', KEYS[2]) ~= ARGV[2] then return -1 end
 local offset = redis.call('INCRBY', KEYS[1], ARGV[1])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 redis.call('EXPIRE', KEYS[2], ARGV[4])
-return offset
-)";
-constexpr const char* kFinish = R"(
-if redis.call('GET', KEYS[2]) ~= ARGV[2] then return -1 end
-local offset = redis.call('INCRBY', KEYS[1], ARGV[1])
-redis.call('EXPIRE', KEYS[1], ARGV[3])
-redis.call('DEL', KEYS[2])
 return offset
 )";
 constexpr const char* kRelease = R"(
@@ -95,11 +88,11 @@ Status UploadLedger::extend(const Lease& lease) {
   return {};
 }
 
-Status UploadLedger::move(Lease& lease, std::uint64_t bytes, const char* script) {
+Status UploadLedger::move(Lease& lease, std::uint64_t bytes, const char* lease_seconds) {
   ASSIGN_OR_RETURN(const redis::Reply reply,
-                   redis_.run(kDatabase, {"EVAL", script, "2", offset_key(lease.session),
+                   redis_.run(kDatabase, {"EVAL", kAdvance, "2", offset_key(lease.session),
                                           lease_key(lease.session), std::to_string(bytes),
-                                          lease.holder, kOffsetSeconds, kLeaseSeconds}));
+                                          lease.holder, kOffsetSeconds, lease_seconds}));
   if (reply.integer < 0) {
     return fail(
         ErrorCode::condition_failed,
@@ -110,11 +103,11 @@ Status UploadLedger::move(Lease& lease, std::uint64_t bytes, const char* script)
 }
 
 Status UploadLedger::advance(Lease& lease, std::uint64_t bytes) {
-  return move(lease, bytes, kAdvance);
+  return move(lease, bytes, kLeaseSeconds);
 }
 
 Status UploadLedger::finish(Lease& lease, std::uint64_t bytes) {
-  return move(lease, bytes, kFinish);
+  return move(lease, bytes, "0");
 }
 
 Status UploadLedger::release(const Lease& lease) {

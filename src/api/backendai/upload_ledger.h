@@ -43,7 +43,7 @@ class UploadLedger {
   Status release(const Lease& lease);
 
  private:
-  Status move(Lease& lease, std::uint64_t bytes, const char* script);
+  Status move(Lease& lease, std::uint64_t bytes, const char* lease_seconds);
 
   redis::Client& redis_;
   const std::string node_;

@@ -200,32 +200,22 @@ TEST_F(PosixFolderTest, FinishesARemovalThatACrashCutShort) {
   EXPECT_TRUE(backend_->list_folders()->empty());
 }
 
-TEST(PosixStatTest, TellsTimesAsFineAsTheSystemKeepsThem) {
-  const Scratch scratch;
-  const auto backend = scratch.open();
-  const FolderId id{Uuid::random(), Uuid::random()};
-  ASSERT_TRUE(backend->create_folder(id, 0775));
-  const auto folder = backend->open_folder(id).value();
-  const int root = folder->descriptor().value();
+TEST_F(PosixFolderTest, TellsTimesAsFineAsTheSystemKeepsThem) {
+  const int root = folder_->descriptor().value();
   const FileDescriptor file(::openat(root, "a", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   const timespec times[2] = {{.tv_sec = 1, .tv_nsec = 0},
                              {.tv_sec = 1'700'000'000, .tv_nsec = 123}};
   ASSERT_EQ(::futimens(file.get(), times), 0);
   struct stat s{};
   ASSERT_EQ(::fstat(file.get(), &s), 0);
-  const FileInfo info = folder->stat(at("a")).value();
+  const FileInfo info = folder_->stat(at("a")).value();
   EXPECT_EQ(info.modified_ns, 1'700'000'000'000'000'123);
   EXPECT_EQ(info.changed_ns, std::int64_t{s.st_ctim.tv_sec} * 1'000'000'000 + s.st_ctim.tv_nsec);
 }
 
-TEST(PosixStatTest, CountsWhatTheTreeItselfTakes) {
-  const Scratch scratch;
-  const auto backend = scratch.open();
-  const FolderId id{Uuid::random(), Uuid::random()};
-  ASSERT_TRUE(backend->create_folder(id, 0775));
-  const auto folder = backend->open_folder(id).value();
-  const int root = folder->descriptor().value();
-  ASSERT_TRUE(folder->make_directory(at("a/b"), true));
+TEST_F(PosixFolderTest, CountsWhatTheTreeItselfTakes) {
+  const int root = folder_->descriptor().value();
+  ASSERT_TRUE(folder_->make_directory(at("a/b"), true));
   ASSERT_EQ(::symlinkat("target", root, "link"), 0);
   std::uint64_t bytes = 0;
   std::uint64_t allocated = 0;
@@ -235,7 +225,7 @@ TEST(PosixStatTest, CountsWhatTheTreeItselfTakes) {
     if (S_ISDIR(s.st_mode) && name[0] != '.') bytes += static_cast<std::uint64_t>(s.st_size);
     allocated += static_cast<std::uint64_t>(s.st_blocks) * 512;
   }
-  const Usage usage = folder->usage().value();
+  const Usage usage = folder_->usage().value();
   EXPECT_EQ(usage.directory_bytes, bytes);
   EXPECT_EQ(usage.symlink_bytes, 6U);
   EXPECT_EQ(usage.structure_allocated_bytes, allocated);
